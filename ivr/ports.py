@@ -1,0 +1,95 @@
+"""What a call needs of the world, and nothing more. Adapters implement these; tests have their own."""
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from ivr.core.commands import LineCommand, ModelCommand, SessionConfig
+from ivr.core.events import LineEvent, ModelEvent, ReplyPcm
+from memory.model import CallSnapshot, Exchange, Window
+
+
+class Clock(Protocol):
+    """Monotonic time."""
+
+    def now_ms(self) -> float:
+        """Milliseconds since an arbitrary start."""
+        ...
+
+
+class CallerLink(Protocol):
+    """The caller's media stream, after `start` and token were accepted."""
+
+    def events(self) -> AsyncIterator[LineEvent]:
+        """Everything the line says, ending after `LineClosed`. Bad messages are counted and left out."""
+        ...
+
+    def send(self, command: LineCommand) -> None:
+        """Queue for the writer; never blocks, never raises because the peer is gone."""
+        ...
+
+    async def close(self) -> None:
+        """Close the socket, once what was queued is written. Idempotent."""
+        ...
+
+
+class ModelLink(Protocol):
+    """One session with a speech model. A new object for each session."""
+
+    async def open(self, config: SessionConfig) -> None:
+        """Connect and send the settings; `ModelReady` follows among the events.
+
+        Raises: `ModelUnavailable` (try again), `ModelUnsuitable` (no use trying: named server lacks what we need).
+        """
+        ...
+
+    def events(self) -> AsyncIterator[ModelEvent | ReplyPcm]:
+        """Everything the model says; ends after `ModelLost`, or silently after `close()`."""
+        ...
+
+    def hear(self, pcm24k: bytes) -> None:
+        """Append PCM16 24 kHz to the input buffer; queued, never blocks."""
+        ...
+
+    def send(self, command: ModelCommand) -> None:
+        """Queue a command (all but `Hear`); never blocks."""
+        ...
+
+    async def close(self) -> None:
+        """End the session within 2 s. Idempotent."""
+        ...
+
+
+class Telephony(Protocol):
+    """Control of live calls beside the media stream. A call that is already gone is no error."""
+
+    async def hang_up(self, call_sid: str) -> None:
+        """End the call."""
+        ...
+
+    async def update(self, call_sid: str, twiml: str) -> None:
+        """Replace what the call is doing by this TwiML (at most 4,000 characters)."""
+        ...
+
+
+class Recall(Protocol):
+    """The memory of this call's caller, bound to owner and call when made."""
+
+    async def recall(self, query: str, live_items: tuple[str, ...]) -> Window:
+        """Never raises for a memory that is down: then the window holds what the call itself knows."""
+        ...
+
+
+class Journal(Protocol):
+    """Durable record of this call, bound to call and epoch when made. Writes happen in order."""
+
+    async def commit_exchange(self, exchange: Exchange) -> None:
+        """Returns once the page's commit has returned (*accepted*)."""
+        ...
+
+    async def save_snapshot(self, snapshot: CallSnapshot) -> None:
+        """Replace the call's journalled state."""
+        ...
+
+    async def end(self, reason: str) -> None:
+        """Write the end of the call, once: later ends are ignored."""
+        ...
