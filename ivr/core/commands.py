@@ -202,6 +202,11 @@ class EndCall:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaveCall:
+    """Close the stream without ending the call: it broke, or another worker takes over at the continue URL."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReportTurn:
     """Figures of a finished turn, for logs, metrics and `ivr calls show`."""
 
@@ -221,5 +226,6 @@ Command = (
     | SaveSnapshot
     | TransferCall
     | EndCall
+    | LeaveCall
     | ReportTurn
 )

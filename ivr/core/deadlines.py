@@ -1,0 +1,56 @@
+"""Named deadlines of one call, in simulated or real ms: the core says when to wake it, and never sleeps."""
+
+from enum import StrEnum
+
+
+class Deadline(StrEnum):
+    """What is waited for."""
+
+    WORDS = "words"
+    """The turn's transcript; then the best partial serves."""
+    WINDOW = "window"
+    """The recall; then the reply is asked for without one."""
+    HELD = "held"
+    """Whether speech over our reply was speech."""
+    RETRY = "retry"
+    """Asking again after a failed reply."""
+    RECONSIDER = "reconsider"
+    """The end of a deferral."""
+    PAGE = "page"
+    """Transcripts of finished exchanges; then they are kept with a placeholder."""
+    FAREWELL = "farewell"
+    """The last mark before a hang-up or transfer."""
+    SILENCE = "silence"
+    """The caller says nothing."""
+    LIMIT = "limit"
+    """The longest call the business allows."""
+
+
+class Deadlines:
+    """At most one time per name."""
+
+    def __init__(self) -> None:
+        self._at_ms: dict[Deadline, float] = {}
+
+    def set(self, name: Deadline, at_ms: float) -> None:
+        """Set or move a deadline."""
+        self._at_ms[name] = at_ms
+
+    def clear(self, name: Deadline) -> None:
+        """Forget a deadline; not having one is fine."""
+        self._at_ms.pop(name, None)
+
+    def has(self, name: Deadline) -> bool:
+        """Whether it is set."""
+        return name in self._at_ms
+
+    def take_due(self, now_ms: float) -> list[Deadline]:
+        """Those that have passed, earliest first; they are forgotten."""
+        due = sorted((at, name) for name, at in self._at_ms.items() if at <= now_ms)
+        for _, name in due:
+            del self._at_ms[name]
+        return [name for _, name in due]
+
+    def next_ms(self) -> float | None:
+        """The earliest, or `None`."""
+        return min(self._at_ms.values(), default=None)

@@ -1,0 +1,128 @@
+"""The caller's side of the dialogue: which items make up the open turn, and the words as they come in.
+
+Transcripts are matched by item id: they come late, out of order, twice, or never (WIRE.md).
+"""
+
+from collections import OrderedDict, deque
+
+from ivr.core.records import Turn
+from ivr.core.speaking import SpeakingRate
+from ivr.core.tape import InputTape
+
+KEEP_ITEMS = 64
+REFERENCED_TURNS = 2
+"""So many past turns stay in the provider's conversation, to be given again as audio by reference."""
+
+
+class Hearing:
+    """The open turn, and which turn each provider item belongs to."""
+
+    def __init__(self, language: str, tape: InputTape, prefix_ms: int) -> None:
+        self.open = Turn(1)
+        self.rate = SpeakingRate(language)
+        self.last_words_at_ms: float | None = None
+        self._tape = tape
+        self._prefix_ms = prefix_ms
+        self._turn_of: OrderedDict[str, Turn] = OrderedDict()
+        self._start_ms: dict[str, int] = {}
+        self._speaking_ms: dict[str, float] = {}
+        self._past: deque[tuple[str, ...]] = deque()
+        self.live_items: set[str] = set()
+
+    # -- the provider's VAD ---------------------------------------------------------------------------------
+
+    def speech_started(self, item_id: str, audio_start_ms: int) -> None:
+        """Speech began; its audio belongs to the open turn."""
+        self._own(item_id)
+        self._start_ms[item_id] = audio_start_ms
+        self.open.closed = False
+        self._tape.set_talking(True)
+
+    def speech_stopped(self, item_id: str, audio_end_ms: int, silence_ms: int, now_ms: float) -> None:
+        """Speech ended: `audio_end_ms` includes D_VAD, the start the prefix padding (WIRE.md)."""
+        turn = self._own(item_id)
+        start_ms = self._start_ms.pop(item_id, audio_end_ms)
+        self._speaking_ms[item_id] = (audio_end_ms - silence_ms) - (start_ms + self._prefix_ms)
+        turn.ulaw += self._tape.cut(start_ms, audio_end_ms)
+        # The frame at audio_end has just arrived, so the last word ended D_VAD, plus what has come since, ago.
+        behind_ms = max(0.0, self._tape.length_ms() - audio_end_ms)
+        turn.speech_ended_at_ms = now_ms - silence_ms - behind_ms
+        self._tape.set_talking(False)
+
+    def committed(self, item_id: str, now_ms: float) -> None:
+        """The item exists at the provider: the turn is closed, unless speech goes on."""
+        turn = self._own(item_id)
+        self.live_items.add(item_id)
+        turn.closed = True
+        turn.closed_at_ms = now_ms
+
+    # -- words ------------------------------------------------------------------------------------------------
+
+    def partial(self, item_id: str, delta: str) -> Turn | None:
+        """More of a transcript. Returns the item's turn, `None` if it is not known (any more)."""
+        turn = self._turn_of.get(item_id)
+        if turn is not None and item_id not in turn.words:
+            turn.partial[item_id] = turn.partial.get(item_id, "") + delta
+        return turn
+
+    def words(self, item_id: str, text: str | None, now_ms: float) -> Turn | None:
+        """A transcript is final, or has failed (`None`). A repeated one changes nothing."""
+        turn = self._turn_of.get(item_id)
+        if turn is None or item_id in turn.words:
+            return turn
+        turn.words[item_id] = text.strip() if text is not None else None
+        if turn.words[item_id]:
+            self.last_words_at_ms = now_ms
+            self.rate.add(len((text or "").split()), self._speaking_ms.pop(item_id, 0.0))
+        return turn
+
+    # -- turns ------------------------------------------------------------------------------------------------
+
+    def take(self) -> Turn:
+        """The open turn is being answered; a new one opens."""
+        turn = self.open
+        self.open = Turn(turn.no + 1)
+        return turn
+
+    def give_back(self, turn: Turn) -> None:
+        """Speech went on before the answer was audible: both parts are one turn, not to be answered yet."""
+        later = self.open
+        was_closed = later.closed
+        turn.absorb(later)
+        turn.closed = was_closed
+        for item in later.items:
+            self._turn_of[item] = turn
+        self.open = turn
+
+    def drop_open(self) -> list[str]:
+        """The open turn was no turn. Returns its items, to be deleted at the provider."""
+        items = self.open.items
+        for item in items:
+            self._turn_of.pop(item, None)
+        self.open = Turn(self.open.no)
+        self.live_items.difference_update(items)
+        return items
+
+    def answered(self, turn: Turn) -> list[str]:
+        """The turn's exchange is over. Returns items old enough to be deleted at the provider."""
+        self._past.append(tuple(turn.items))
+        if len(self._past) <= REFERENCED_TURNS:
+            return []
+        old = [i for i in self._past.popleft() if i in self.live_items]
+        self.live_items.difference_update(old)
+        return old
+
+    def session_lost(self) -> None:
+        """Ids die with the session."""
+        self.live_items.clear()
+        self._start_ms.clear()
+        self._past.clear()
+
+    def _own(self, item_id: str) -> Turn:
+        turn = self._turn_of.get(item_id)
+        if turn is None:
+            turn = self._turn_of[item_id] = self.open
+            turn.items.append(item_id)
+            if len(self._turn_of) > KEEP_ITEMS:
+                self._turn_of.popitem(last=False)
+        return turn

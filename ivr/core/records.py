@@ -1,0 +1,121 @@
+"""What the core keeps of a turn, of a reply, and of exchanges whose words have not all come yet."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ivr.core.commands import CallOutput, EndReason
+from ivr.core.events import ReplyCall, Usage
+from ivr.core.units import ulaw_ms
+from memory.model import Window
+
+UNHEARD_WORDS = "(not understood)"
+"""Stands for a turn whose transcription failed, so that the order of the conversation is kept (B045)."""
+
+
+class ReplyKind(StrEnum):
+    """Why we speak."""
+
+    OPENING = "opening"
+    ANSWER = "answer"
+    PROMPT = "prompt"
+    """Our own words: a reprompt, a request to say it again."""
+    CLOSING = "closing"
+
+
+@dataclass(slots=True)
+class Turn:
+    """The caller's turn: one or more committed items that are answered together."""
+
+    no: int
+    items: list[str] = field(default_factory=list)
+    words: dict[str, str | None] = field(default_factory=dict)
+    """Final transcript by item; `None` when transcription failed; missing while it is awaited."""
+    partial: dict[str, str] = field(default_factory=dict)
+    ulaw: bytearray = field(default_factory=bytearray)
+    closed: bool = False
+    closed_at_ms: float = 0.0
+    speech_ended_at_ms: float | None = None
+    """When the caller's last word ended on our clock: the boundary less D_VAD."""
+    window: Window | None = None
+    outputs: list[CallOutput] = field(default_factory=list)
+    rounds: int = 0
+    """Replies asked for so far; bounded, so that a model that only calls functions is made to speak."""
+    network: str = ""
+
+    def has_all_words(self) -> bool:
+        """Every item's transcription has ended, one way or the other."""
+        return all(item in self.words for item in self.items)
+
+    def is_empty(self) -> bool:
+        """All transcripts are there and hold no word: noise, not a turn (B051)."""
+        return self.has_all_words() and all(self.words[i] == "" for i in self.items)
+
+    def text(self) -> str:
+        """The best text there is: final words, else partials."""
+        best = (self.words.get(i) or self.partial.get(i, "") for i in self.items)
+        return " ".join(t.strip() for t in best if t.strip())
+
+    def text_or_placeholder(self) -> str:
+        """As `text`, but never empty for a turn that was spoken."""
+        return self.text() or (UNHEARD_WORDS if self.items and not self.is_empty() else "")
+
+    def absorb(self, later: "Turn") -> None:
+        """Speech went on: the later items belong to this turn; what was gathered for it is out of date."""
+        self.items += later.items
+        self.words.update(later.words)
+        self.partial.update(later.partial)
+        self.ulaw += later.ulaw
+        self.closed = later.closed
+        self.window = None
+        self.rounds = 0
+
+
+@dataclass(slots=True)
+class Ending:
+    """How the call is to end once the last words were heard. `target` names a transfer."""
+
+    reason: EndReason
+    target: str = ""
+    number: str = ""
+
+
+@dataclass(slots=True)
+class SpokenReply:
+    """One reply of ours, from asking for it to the last word heard."""
+
+    reply_id: str
+    kind: ReplyKind
+    exact_text: str = ""
+    text: str = ""
+    usage: Usage = field(default_factory=Usage)
+    calls: list[ReplyCall] = field(default_factory=list)
+    segments: list[str] = field(default_factory=list)
+    """Playback items: more than one after a false interruption was taken back."""
+    held: bytearray = field(default_factory=bytearray)
+    first_audio_at_ms: float | None = None
+    is_complete: bool = False
+    ending: Ending | None = None
+
+
+@dataclass(slots=True)
+class FinishedExchange:
+    """An exchange that was spoken and heard, waiting for the last transcript before it becomes a page."""
+
+    exchange_no: int
+    turn: Turn
+    reply_text: str
+    reply_ulaw: bytes
+    interrupted: bool
+    usage: Usage
+    flow_node: str
+    first_audio_ms: float | None
+
+
+def add_usage(a: Usage, b: Usage) -> Usage:
+    """Tokens of two responses that made one reply."""
+    return Usage(*(getattr(a, f) + getattr(b, f) for f in Usage.__slots__))
+
+
+def turn_seconds(turn: Turn) -> float:
+    """Length of the turn's audio in s."""
+    return ulaw_ms(turn.ulaw) / 1_000

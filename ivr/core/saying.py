@@ -1,0 +1,101 @@
+"""Our side of the dialogue: the reply being spoken, what of it was heard, and what is kept while it is held."""
+
+from dataclasses import dataclass
+
+from ivr.core.commands import SendClear, SendMark, SendMedia
+from ivr.core.playback import Playback, heard_text
+from ivr.core.records import SpokenReply
+
+LineOut = SendMedia | SendMark | SendClear
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What of a reply the caller heard; `ulaw` and `text` agree to a word's edge."""
+
+    text: str
+    ulaw: bytes
+    whole: bool
+
+
+class Saying:
+    """At most one reply is being said; its audio may be split in several playback items."""
+
+    def __init__(self) -> None:
+        self.playback = Playback()
+        self.reply: SpokenReply | None = None
+
+    def begin(self, reply: SpokenReply) -> None:
+        """A new reply; nothing of it is audible yet."""
+        self.reply = reply
+
+    def audio(self, ulaw: bytes, now_ms: float, *, held: bool) -> None:
+        """Some of the reply's audio: to be played, or kept with the unheard part while we are held."""
+        reply = self._current()
+        if reply.first_audio_at_ms is None:
+            reply.first_audio_at_ms = now_ms
+            reply.segments.append(reply.reply_id)
+        if held:
+            reply.held += ulaw
+        else:
+            self.playback.queue(reply.segments[-1], ulaw)
+
+    def complete(self, *, held: bool) -> None:
+        """The provider has sent all of it."""
+        reply = self._current()
+        reply.is_complete = True
+        if reply.segments and not held:
+            self.playback.finish(reply.segments[-1])
+
+    def hold(self, now_ms: float) -> list[SendClear]:
+        """Stop at once and keep what was not heard."""
+        reply = self._current()
+        orders = self.playback.clear(now_ms)
+        reply.held += self.playback.unheard(reply.segments[-1])
+        return orders
+
+    def replay(self) -> None:
+        """It was no interruption: say the rest."""
+        reply = self._current()
+        segment = f"{reply.reply_id}~{len(reply.segments)}"
+        reply.segments.append(segment)
+        if reply.held:
+            self.playback.queue(segment, bytes(reply.held))
+        reply.held.clear()
+        if reply.is_complete:
+            self.playback.finish(segment)
+
+    def clear(self, now_ms: float) -> list[SendClear]:
+        """Silence whatever is still queued."""
+        return self.playback.clear(now_ms)
+
+    def is_played(self) -> bool:
+        """All of a complete reply was heard (the last segment's end mark came back)."""
+        reply = self.reply
+        if reply is None or not reply.is_complete or reply.held or not reply.segments:
+            return False
+        return self.playback.played_to_end(reply.segments[-1])
+
+    def end(self) -> Heard:
+        """The reply is over: what was heard of it. Its audio is forgotten here."""
+        reply = self._current()
+        ulaw = b"".join(self.playback.heard_bytes(s) for s in reply.segments)
+        heard_ms = sum(self.playback.heard_ms(s) for s in reply.segments)
+        whole = self.is_played()
+        total_ms = self._total_ms(reply)
+        text = reply.text.strip()
+        for segment in reply.segments:
+            self.playback.drop(segment)
+        self.reply = None
+        return Heard(text if whole else heard_text(text, heard_ms, total_ms), ulaw, whole)
+
+    def _total_ms(self, reply: SpokenReply) -> float:
+        # A segment that was held was queued in part twice: heard parts of all but the last, then all of the last.
+        if not reply.segments:
+            return 0.0
+        before = sum(self.playback.heard_ms(s) for s in reply.segments[:-1])
+        return before + self.playback.queued_ms(reply.segments[-1])
+
+    def _current(self) -> SpokenReply:
+        assert self.reply is not None, "the reply machine lets audio through only while a reply is being said"
+        return self.reply
