@@ -1,0 +1,97 @@
+"""Everything to be said about flow files: the errors, and warnings about what will disappoint a caller."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from callflows.document import Document
+from callflows.document import Path as DocumentPath
+from callflows.engine import at_node, fit
+from callflows.faults import FlowFault, Severity, in_order
+from callflows.model import Business, Talk, referred
+from callflows.parse import read_files
+
+
+def check_paths(path: str | Path) -> list[FlowFault]:
+    """Errors and warnings of a folder's flow files (or of one file), by file and place. Never raises."""
+    files, errors = read_files(Path(path))
+    found = [*errors, *_wrong_endings(Path(path))]
+    for parsed in files:
+        if parsed.business is not None and parsed.document is not None:
+            found.extend(_warnings(parsed.document, parsed.business))
+    return list(in_order(found))
+
+
+def _warnings(document: Document, business: Business) -> list[FlowFault]:
+    found = [*_unused_targets(business), *_ways_out(business), *_left_out(business), *_language(business)]
+    return [_warning(document, *warning) for warning in found]
+
+
+def _warning(document: Document, path: DocumentPath, message: str, hint: str) -> FlowFault:
+    fault = document.fault(path, message, hint, at_key=True)
+    return replace(fault, severity=Severity.WARNING)
+
+
+_Said = tuple[DocumentPath, str, str]
+
+
+def _unused_targets(business: Business) -> Iterator[_Said]:
+    used, _ = referred(business.nodes)
+    for node in business.nodes.values():
+        used.update(business.allowed_transfers(node) if isinstance(node, Talk) else ())
+    for name in business.transfers:
+        if name not in used and name != business.on_model_down.transfer:
+            yield ("transfers", name), f"no node transfers to `{name}`", "allow it in a node, or take it out"
+
+
+def _ways_out(business: Business) -> Iterator[_Said]:
+    for name, node in business.nodes.items():
+        if isinstance(node, Talk) and not node.exits and not business.allowed_transfers(node):
+            hint = "add an exit or a transfer"
+            yield (
+                ("nodes", name),
+                f"from `{name}` a caller reaches nobody: hanging up is the only way out",
+                hint,
+            )
+
+
+def _left_out(business: Business) -> Iterator[_Said]:
+    """Text that does not fit the speech model's limit, told once for each place."""
+    fits = [
+        (name, fit(business, at_node(business, name)))
+        for name, node in business.nodes.items()
+        if isinstance(node, Talk)
+    ]
+    kept = min(each.facts_kept for _, each in fits)
+    if kept < len(business.facts):
+        message = f"facts from here on do not fit a speech model: {kept} of {len(business.facts)} are used"
+        yield ("facts", kept), message, "shorten them, or put the most important first"
+    if any(each.manner_cut for _, each in fits):
+        yield ("instructions",), "too long for a speech model: the end is left out", "shorten them"
+    for name, each in fits:
+        if each.node_cut:
+            yield (
+                ("nodes", name, "instructions"),
+                "too long for a speech model: the end is left out",
+                "shorten them",
+            )
+
+
+def _language(business: Business) -> Iterator[_Said]:
+    if business.language.split("-")[0] == "en":
+        return
+    if business.resume.greeting != "never" and not business.resume.say:
+        yield ("resume",), "callers are welcomed back in English", "give `resume: say:` in your language"
+    if "say" not in business.on_model_down.model_fields_set:
+        yield (
+            ("on_model_down",),
+            "a failure is told in English",
+            "give `on_model_down: say:` in your language",
+        )
+
+
+def _wrong_endings(path: Path) -> list[FlowFault]:
+    if not path.is_dir():
+        return []
+    hint = "rename it to end in .yaml"
+    return [FlowFault(str(file), 1, 1, "is not read", hint, Severity.WARNING) for file in path.glob("*.yml")]

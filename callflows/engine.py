@@ -1,0 +1,330 @@
+"""A call flow at work: where a call stands, what the speech model may do there, and what comes of it.
+
+Pure. The model proposes by calling functions; what it passes is never trusted; only this module moves a call.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from callflows.model import Business, HangUpNode, Talk, TransferNode
+from callflows.prompt import MEMORY_CLOSE, MEMORY_OPEN, Prompt, as_data, clock, compose, estimate_tokens
+
+__all__ = [
+    "HANG_UP",
+    "MAX_TOKENS",
+    "MEMORY_CLOSE",
+    "MEMORY_OPEN",
+    "TRANSFER",
+    "Action",
+    "Applied",
+    "FlowState",
+    "FunctionSpec",
+    "HangUp",
+    "Moved",
+    "Refused",
+    "Transfer",
+    "apply",
+    "as_data",
+    "at_node",
+    "estimate_tokens",
+    "fit",
+    "functions",
+    "greeting",
+    "instructions",
+    "resume_offer",
+    "start",
+    "topic",
+]
+
+STATE_VERSION = 1
+MAX_TOKENS = 14_000
+"""For instructions and flow functions together; of the service's 16,384 the rest is for other functions."""
+
+TRANSFER = "transfer"
+HANG_UP = "hang_up"
+_LEAVE = "leave_"
+_MAX_ARGUMENTS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class FlowState:
+    """Where a call stands. `ended` is empty while the flow goes on, then `transferred` or `hung_up`.
+
+    `target` names the transfer target once transferred. Small enough to journal at each change.
+    """
+
+    version: int
+    node: str
+    slots: dict[str, Any] = field(default_factory=dict, hash=False)
+    ended: str = ""
+    target: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON-compatible dict."""
+        return {
+            "version": self.version,
+            "node": self.node,
+            "slots": dict(self.slots),
+            "ended": self.ended,
+            "target": self.target,
+        }
+
+    @classmethod
+    def from_json(cls, data: object, business: Business) -> "FlowState":
+        """What `to_json` gave, for the business as it is now. Never raises.
+
+        A node that has vanished, or talks no more, becomes the start; what cannot be read is left out.
+        """
+        stored: Mapping[str, Any] = data if isinstance(data, dict) else {}
+        node, slots, ended, target = (stored.get(key) for key in ("node", "slots", "ended", "target"))
+        known = isinstance(node, str) and (ended or isinstance(business.nodes.get(node), Talk))
+        return cls(
+            STATE_VERSION,
+            node if isinstance(node, str) and known and node in business.nodes else business.start,
+            dict(slots) if isinstance(slots, dict) else {},
+            ended if isinstance(ended, str) else "",
+            target if isinstance(target, str) and target in business.transfers else "",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSpec:
+    """A function the speech model may call. `parameters` is a JSON Schema object."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Say `say` (if any), then connect the caller to `number` (E.164, from the flow file)."""
+
+    target: str
+    number: str
+    say: str
+
+
+@dataclass(frozen=True, slots=True)
+class HangUp:
+    """Say `say` (if any), then end the call."""
+
+    say: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The call is at `node` now: its instructions and functions hold from here on."""
+
+    node: str
+
+
+Action = Transfer | HangUp | Moved
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A function was carried out. `output` is what the model is told; it wrote none of it."""
+
+    state: FlowState
+    actions: tuple[Action, ...]
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Nothing was done and the state stands. `message` is for the model, short, and repeats nothing it sent.
+
+    Codes: flow_ended, unknown_function, bad_arguments, unknown_target.
+    """
+
+    code: str
+    message: str
+
+
+def start(business: Business) -> FlowState:
+    """The state of a new call."""
+    return at_node(business, business.start)
+
+
+def at_node(business: Business, node: str) -> FlowState:
+    """The state of a call that is at `node` with nothing gathered; an unknown node becomes the start."""
+    return FlowState(STATE_VERSION, node if node in business.nodes else business.start)
+
+
+def _talk(business: Business, state: FlowState) -> Talk | None:
+    """The talking node the call is at; None once the flow has ended or stands anywhere else."""
+    node = business.nodes.get(state.node)
+    return node if isinstance(node, Talk) and not state.ended else None
+
+
+# -- what the model may do -----------------------------------------------------------------------------------
+
+
+def functions(business: Business, state: FlowState) -> tuple[FunctionSpec, ...]:
+    """The functions of the present node, always in the same order; none once the flow has ended."""
+    talk = _talk(business, state)
+    if talk is None:
+        return ()
+    ways = [_leave(name, way.when) for name, way in talk.exits.items()]
+    names = business.allowed_transfers(talk)
+    transfers = [_transfer(business, names)] if names else []
+    return (*ways, *transfers, FunctionSpec(HANG_UP, _HANG_UP_TEXT, _parameters({})))
+
+
+_HANG_UP_TEXT = "End the call. Only when the caller is done and both have said goodbye."
+
+
+def _leave(name: str, when: str) -> FunctionSpec:
+    return FunctionSpec(
+        f"{_LEAVE}{name}", f"Go on to the next part of the call. Use when: {when}", _parameters({})
+    )
+
+
+def _transfer(business: Business, names: tuple[str, ...]) -> FunctionSpec:
+    who = "; ".join(f"{name}: {business.transfers[name].description}" for name in names)
+    text = f"Connect the caller to a person, when the caller asks for one or needs one. Targets: {who}"
+    return FunctionSpec(TRANSFER, text, _parameters({"target": {"type": "string", "enum": list(names)}}))
+
+
+def _parameters(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def apply(business: Business, state: FlowState, name: str, arguments_json: str) -> Applied | Refused:
+    """Carry out what the model called, or say why not. Never raises, whatever the two texts are."""
+    if state.ended:
+        return Refused("flow_ended", "The call is ending; nothing more can be done.")
+    talk = _talk(business, state)
+    spec = next((spec for spec in functions(business, state) if spec.name == name), None)
+    if talk is None or spec is None:
+        return Refused("unknown_function", "There is no such function in this part of the call.")
+    arguments = _arguments(arguments_json)
+    if arguments is None:
+        return Refused("bad_arguments", "The arguments are not a JSON object.")
+    if arguments.keys() != spec.parameters["properties"].keys():
+        return Refused(
+            "bad_arguments", f"Needed are exactly: {', '.join(spec.parameters['required']) or 'none'}."
+        )
+    if name == TRANSFER:
+        return _connect(business, state, talk, arguments["target"])
+    if name == HANG_UP:
+        return Applied(replace(state, ended="hung_up"), (HangUp(""),), "The call ends now.")
+    return _enter(business, state, talk.exits[name.removeprefix(_LEAVE)].to)
+
+
+def _arguments(text: str) -> dict[str, Any] | None:
+    """The JSON object in `text`; an empty text is an empty object. None for anything else."""
+    if len(text) > _MAX_ARGUMENTS:
+        return None
+    try:
+        value = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _connect(business: Business, state: FlowState, talk: Talk, name: object) -> Applied | Refused:
+    allowed = business.allowed_transfers(talk)
+    if not isinstance(name, str) or name not in allowed:
+        return Refused("unknown_target", f"Transfers go only to: {', '.join(allowed)}.")
+    return _transferred(business, state, name, business.transfers[name].say)
+
+
+def _transferred(business: Business, state: FlowState, name: str, say: str) -> Applied:
+    action = Transfer(name, business.transfers[name].number, say)
+    return Applied(
+        replace(state, ended="transferred", target=name), (action,), "The caller is being connected now."
+    )
+
+
+def _enter(business: Business, state: FlowState, name: str) -> Applied:
+    """Go to a node and do at once what it does without the caller."""
+    moved, there = Moved(name), replace(state, node=name)
+    match business.nodes[name]:
+        case TransferNode(target=target, say=say):
+            applied = _transferred(business, there, target, say or business.transfers[target].say)
+            return replace(applied, actions=(moved, *applied.actions))
+        case HangUpNode(say=say):
+            return Applied(replace(there, ended="hung_up"), (moved, HangUp(say)), "The call ends now.")
+        case Talk():
+            return Applied(
+                there, (moved,), "You are in the next part of the call; its instructions hold now."
+            )
+
+
+# -- what the model and the caller are told ------------------------------------------------------------------
+
+
+def instructions(
+    business: Business, state: FlowState, *, now_local: datetime | None = None, max_tokens: int = MAX_TOKENS
+) -> str:
+    """The session's instructions: the same text for the same business and node, so that it is cached.
+
+    With the functions they cost at most `max_tokens` by `estimate_tokens`; what does not fit is cut, the last
+    facts first. `now_local` adds the time as a last section: better told in a turn's input, where it spoils no
+    cache.
+    """
+    text = fit(business, state, max_tokens=max_tokens).text
+    return text if now_local is None else f"{text}\n\n{clock(business, now_local)}"
+
+
+def fit(business: Business, state: FlowState, *, max_tokens: int = MAX_TOKENS) -> Prompt:
+    """The instructions together with what was left out of them."""
+    described = [[spec.name, spec.description, spec.parameters] for spec in functions(business, state)]
+    spent = estimate_tokens(json.dumps(described, ensure_ascii=False)) if described else 0
+    return compose(business, _talk(business, state), spent, max_tokens)
+
+
+def greeting(business: Business) -> str:
+    """What a new caller hears first, word for word."""
+    return business.greeting
+
+
+def topic(business: Business, state: FlowState) -> str:
+    """What the present node is about, in the file's words; empty if it does not say."""
+    node = business.nodes.get(state.node)
+    return node.topic if isinstance(node, Talk) else ""
+
+
+def resume_offer(business: Business, state: FlowState, spoken_topic: str) -> str:
+    """What a caller who was cut off hears first. `spoken_topic`: the last thing talked about, a phrase or empty.
+
+    The node's own topic comes before it. Policy `never` gives the plain greeting; so does a text of the
+    business's own that needs a topic where there is none.
+    """
+    policy, about = business.resume, _about(topic(business, state), _phrase(spoken_topic))
+    if policy.greeting == "never" or (not about and "{topic}" in policy.say):
+        return business.greeting
+    if policy.say:
+        return policy.say.replace("{topic}", about)
+    cut = f"We were cut off while talking about {about}." if about else "We were cut off."
+    ending = "Shall we go on, or start afresh?" if policy.greeting == "offer" else "Let us go on from there."
+    return f"Welcome back to {business.name}. {cut} {ending}"
+
+
+def _about(node_topic: str, spoken: str) -> str:
+    """Both topics as one phrase; one alone where the other adds nothing."""
+    if node_topic.casefold() in spoken.casefold():
+        return spoken
+    return node_topic if spoken.casefold() in node_topic.casefold() else f"{node_topic}: {spoken}"
+
+
+_MAX_PHRASE = 160
+
+
+def _phrase(text: str) -> str:
+    """`text` as something to be said inside a sentence: one line, short, printable, without a full stop."""
+    printable = "".join(character if character.isprintable() else " " for character in text)
+    line = " ".join(printable.split())
+    if len(line) > _MAX_PHRASE:
+        line = line[:_MAX_PHRASE].rpartition(" ")[0] or line[:_MAX_PHRASE]
+    return line.rstrip(" .!?,;:")

@@ -1,0 +1,231 @@
+"""Flow files into businesses, or all that is wrong with them, each fault with its place."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from callflows.document import MAX_BYTES, Document, read_document, short
+from callflows.faults import FlowErrors, FlowFault, Severity, in_order
+from callflows.fields import closest
+from callflows.model import REFERENCE_ERROR, Business
+from callflows.references import numbers_of, reference_faults
+from callflows.schema import json_schema
+
+__all__ = [
+    "FlowBook",
+    "FlowErrors",
+    "FlowFault",
+    "ParsedFile",
+    "Severity",
+    "load_folder",
+    "parse_text",
+    "read_files",
+]
+
+_SCHEMA = json_schema()
+_LIST_HINT = "one item a line, each after `- `"
+_MAPPING_HINT = "lines of `name: value`, indented"
+_WORDING: Mapping[str, tuple[str, str]] = {
+    "string_type": ("must be text", "write it after the colon, or leave the whole line out"),
+    "tuple_type": ("must be a list", _LIST_HINT),
+    "dict_type": ("must be a mapping", _MAPPING_HINT),
+    "model_type": ("must be a mapping", _MAPPING_HINT),
+    "model_attributes_type": ("must be a mapping", _MAPPING_HINT),
+    "too_short": ("must not be empty", ""),
+    "too_long": ("has too many entries", "at most {max_length}"),
+    "string_too_short": ("must not be empty", ""),
+    "string_too_long": ("is too long", "at most {max_length} characters"),
+    "int_type": ("must be a whole number", ""),
+    "int_parsing": ("must be a whole number", ""),
+    "int_parsing_size": ("must be a whole number", ""),
+    "float_type": ("must be a number", ""),
+    "float_parsing": ("must be a number", ""),
+    "finite_number": ("must be a number", ""),
+    "greater_than_equal": ("is too small", "at least {ge}"),
+    "less_than_equal": ("is too large", "at most {le}"),
+    "literal_error": ("is not one of the words allowed here", "one of {expected}"),
+    "union_tag_invalid": ("is not a kind of node", "one of {expected_tags}"),
+    "union_tag_not_found": ("`type` is missing", "type: talk, transfer or hangup"),
+}
+"""Our words for pydantic's error types: the fault and how to mend it, filled in from the error's context."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedFile:
+    """One file: its text, what could be read of it, its errors, and the business if there are none."""
+
+    file: str
+    text: str
+    document: Document | None
+    business: Business | None
+    errors: tuple[FlowFault, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowBook:
+    """All businesses of a folder. Calls under way keep the `Business` they began with."""
+
+    businesses: Mapping[str, Business]
+    _texts: Mapping[str, str]
+    _by_number: Mapping[str, str]
+
+    @classmethod
+    def of(cls, entries: Iterable[tuple[Business, str]]) -> "FlowBook":
+        """From businesses and the text each was read from. Ids and numbers must be unique already."""
+        pairs = list(entries)
+        return cls(
+            MappingProxyType({business.id: business for business, _ in pairs}),
+            MappingProxyType({business.id: text for business, text in pairs}),
+            MappingProxyType({number: business.id for business, _ in pairs for number in business.numbers}),
+        )
+
+    def by_number(self, number: str) -> Business | None:
+        """Who answers `number` (E.164), or None."""
+        business_id = self._by_number.get(number)
+        return None if business_id is None else self.businesses[business_id]
+
+    def hash_of(self, business_id: str) -> str:
+        """SHA-256 (hex) of the file's text in UTF-8. KeyError for an unknown business."""
+        return hashlib.sha256(self._texts[business_id].encode()).hexdigest()
+
+    def text_of(self, business_id: str) -> str:
+        """The file's text; `parse_text` makes the same business of it. KeyError for an unknown business."""
+        return self._texts[business_id]
+
+
+def parse_text(text: str, source_name: str) -> Business:
+    """The business that `text` describes. `FlowErrors` holds all faults, placed in `source_name`."""
+    parsed = _parse(text, source_name)
+    if parsed.business is None:
+        raise FlowErrors(parsed.errors)
+    return parsed.business
+
+
+def load_folder(path: str | Path) -> FlowBook:
+    """All `*.yaml` of a folder (or the one file named). `FlowErrors` holds the faults of all files."""
+    files, errors = read_files(Path(path))
+    if errors:
+        raise FlowErrors(errors)
+    return FlowBook.of((parsed.business, parsed.text) for parsed in files if parsed.business is not None)
+
+
+def read_files(path: Path) -> tuple[list[ParsedFile], tuple[FlowFault, ...]]:
+    """Every flow file of `path` (a folder without its subfolders, or one file), and the errors of them all."""
+    paths = _flow_files(path) if path.is_dir() else [path]
+    files = [_read(file) for file in paths]
+    errors = [fault for parsed in files for fault in parsed.errors]
+    if not paths:
+        hint = "name a folder that holds one .yaml file for each business"
+        errors.append(FlowFault(str(path), 1, 1, "no flow files here", hint))
+    documents = [parsed.document for parsed in files if parsed.document is not None]
+    return files, in_order([*errors, *_taken_twice(documents)])
+
+
+def _flow_files(folder: Path) -> list[Path]:
+    """The flow files of a folder: no hidden copies of editors, no `*.test.yaml` (scripts that test a flow)."""
+    found = (file for file in folder.glob("*.yaml") if not file.name.startswith("."))
+    return sorted(file for file in found if not file.name.endswith(".test.yaml"))
+
+
+def _read(path: Path) -> ParsedFile:
+    file = str(path)
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "not a path"
+        return _unread(FlowFault(file, 1, 1, f"cannot be read: {reason}"))
+    try:
+        return _parse(data.decode("utf-8"), file)
+    except UnicodeDecodeError as error:
+        good = data[: error.start].decode("utf-8")
+        line, column = good.count("\n") + 1, len(good) - good.rfind("\n")
+        return _unread(FlowFault(file, line, column, "is not UTF-8 text", "save the file as UTF-8"))
+
+
+def _unread(fault: FlowFault) -> ParsedFile:
+    return ParsedFile(fault.file, "", None, None, (fault,))
+
+
+def _parse(text: str, file: str) -> ParsedFile:
+    try:
+        document, faults = read_document(text, file)
+    except FlowErrors as stopped:
+        return ParsedFile(file, text, None, None, stopped.faults)
+    if not isinstance(document.value, dict):
+        faults.append(FlowFault(file, 1, 1, "a flow file is a mapping", _MAPPING_HINT))
+        return ParsedFile(file, text, document, None, in_order(faults))
+    business = None
+    try:
+        business = Business.model_validate(document.value)
+    except ValidationError as invalid:
+        faults.extend(
+            _told(document, error) for error in invalid.errors() if error["type"] != REFERENCE_ERROR
+        )
+    faults.extend(reference_faults(document))
+    return ParsedFile(file, text, document, None if faults else business, in_order(faults))
+
+
+def _told(document: Document, error: ErrorDetails) -> FlowFault:
+    """One of pydantic's errors in our words, at its place."""
+    kind, path, context = error["type"], error["loc"], error.get("ctx", {})
+    last = short(str(path[-1])) if path else ""
+    if kind == "missing":
+        return document.fault(path, f"`{last}` is missing", at_key=True)
+    if kind == "extra_forbidden":
+        return document.fault(
+            path, f"`{last}` is not known here", closest(last, _fields_at(path[:-1])), at_key=True
+        )
+    if kind == "flow":
+        return document.fault(path, error["msg"], str(context.get("hint", "")), at_key=last == "[key]")
+    if kind == "union_tag_invalid":
+        path = (*path, "type")
+    message, hint = _WORDING.get(kind, (error["msg"], ""))
+    return document.fault(path, message, hint.format(**context))
+
+
+def _fields_at(path: tuple[str | int, ...]) -> list[str]:
+    """The names of the fields the model knows at `path`, read off its JSON Schema."""
+    here: Mapping[str, Any] = _SCHEMA
+    for step in path:
+        here = _resolved(_step(here, str(step)))
+    return list(here.get("properties", {}))
+
+
+def _step(schema: Mapping[str, Any], step: str) -> Mapping[str, Any]:
+    """The schema one step down: a field, a union's member by its tag, or what a mapping or list holds."""
+    tagged = schema.get("discriminator", {}).get("mapping", {})
+    if step in tagged:
+        return {"$ref": tagged[step]}
+    named = schema.get("properties", {}).get(step)
+    inner: Mapping[str, Any] = named or schema.get("additionalProperties") or schema.get("items") or {}
+    return inner
+
+
+def _resolved(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    reference = str(schema.get("$ref", ""))
+    definition: Mapping[str, Any] = _SCHEMA["$defs"].get(reference.removeprefix("#/$defs/"), schema)
+    return definition
+
+
+def _taken_twice(documents: Iterable[Document]) -> list[FlowFault]:
+    """Numbers and ids that two entries claim: the later place is at fault."""
+    faults: list[FlowFault] = []
+    first: dict[tuple[str, str], str] = {}
+    for document in documents:
+        claims = [(path, "number", number) for path, number in numbers_of(document)]
+        if isinstance(document.at("id"), str):
+            claims.append((("id",), "id", document.at("id")))
+        for path, kind, value in claims:
+            fault = document.fault(path, f"{kind} {short(value)} is taken already")
+            holder = first.setdefault((kind, value), f"{fault.file}:{fault.line}")
+            if holder != f"{fault.file}:{fault.line}":
+                hint = f"first in {holder}; leave one of them"
+                faults.append(document.fault(path, fault.message, hint))
+    return faults
