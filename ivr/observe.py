@@ -17,9 +17,9 @@ HIDDEN = "•••"
 
 # Log keys whose values are never shown, whatever they hold.
 _HIDDEN_NAMES = """
-api_key arguments auth auth_token authorization body caller_name database_url delta digit digits dtmf form heard
-input instructions output params password payload prompt query reply reply_text said say secret signature text
-token transcript twiml user_text words
+api_key arguments auth auth_token authorization body caller_name database_url delta digit digits dtmf form
+heard input instructions output params password payload prompt query reply reply_text said say secret
+signature text token transcript twiml user_text words
 """
 HIDDEN_KEYS = frozenset(_HIDDEN_NAMES.split())
 # Keys that hold a telephone number or the like: the ends may show.

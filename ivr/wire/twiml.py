@@ -1,0 +1,129 @@
+"""TwiML answers, through Twilio's library. What XML cannot carry is removed; results begin with `<`."""
+
+import re
+from collections.abc import Mapping
+
+from twilio.twiml.voice_response import (  # type: ignore[import-untyped]  # ships no types
+    Connect,
+    Dial,
+    Stream,
+    VoiceResponse,
+)
+
+CONTENT_TYPE = "text/xml"
+MAX_INLINE_CHARS = 4_000
+MAX_PARAMETER_CHARS = 499
+
+# XML 1.0, section 2.2, and the halves of surrogate pairs, which no encoding takes.
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class TwimlTooLong(ValueError):
+    """Inline TwiML for the REST API may have 4,000 characters."""
+
+
+class ParameterTooLong(ValueError):
+    """A `<Parameter>` value must have less than 500 characters."""
+
+
+def clean(text: str) -> str:
+    """`text` without characters that XML forbids."""
+    return _NOT_XML.sub("", text)
+
+
+def connect_stream(
+    ws_url: str,
+    token: str,
+    continue_url: str,
+    *,
+    parameters: Mapping[str, str] | None = None,
+    status_callback_url: str | None = None,
+    say: str = "",
+    language: str = "en-US",
+) -> str:
+    """Open the media stream; when its socket closes, ask at `continue_url` what now.
+
+    Values travel as `<Parameter>`: Twilio drops a Stream URL's query. Raises: `ParameterTooLong`.
+    """
+    response = VoiceResponse()
+    _say(response, say, language)
+    stream = Stream(
+        url=clean(ws_url),
+        status_callback=status_callback_url and clean(status_callback_url),
+        status_callback_method="POST" if status_callback_url else None,
+    )
+    for name, value in {"token": token, **(parameters or {})}.items():
+        if len(value) > MAX_PARAMETER_CHARS:
+            raise ParameterTooLong(name)
+        stream.parameter(name=clean(name), value=clean(value))
+    response.append(Connect().append(stream))
+    response.redirect(clean(continue_url), method="POST")
+    return str(response)
+
+
+def say_and_hang_up(text: str, language: str = "en-US") -> str:
+    """A sentence in Twilio's own voice, then the end: refusals, busy, apologies."""
+    response = VoiceResponse()
+    _say(response, text, language)
+    response.hangup()
+    return str(response)
+
+
+def dial(
+    number: str,
+    action_url: str,
+    *,
+    say: str = "",
+    language: str = "en-US",
+    timeout_s: int = 20,
+    caller_id: str = "",
+) -> str:
+    """Connect the caller to `number`; how it went is posted to `action_url`, which answers what is next."""
+    response = VoiceResponse()
+    _say(response, say, language)
+    call = Dial(
+        action=clean(action_url),
+        method="POST",
+        timeout=timeout_s,
+        answer_on_bridge=True,
+        caller_id=clean(caller_id) or None,
+    )
+    call.number(clean(number))
+    response.append(call)
+    return str(response)
+
+
+def say_and_redirect(text: str, url: str, language: str = "en-US") -> str:
+    """A sentence, then ask at `url` what comes next."""
+    response = VoiceResponse()
+    _say(response, text, language)
+    response.redirect(clean(url), method="POST")
+    return str(response)
+
+
+def wait_and_redirect(seconds: int, url: str) -> str:
+    """Wait and ask again: only for a worker that drains and knows no other (B059)."""
+    response = VoiceResponse()
+    response.pause(length=seconds)
+    response.redirect(clean(url), method="POST")
+    return str(response)
+
+
+def hang_up() -> str:
+    """End the call."""
+    response = VoiceResponse()
+    response.hangup()
+    return str(response)
+
+
+def inline(twiml: str) -> str:
+    """`twiml` as the REST API takes it: without the XML declaration. Raises: `TwimlTooLong`."""
+    body = re.sub(r"^<\?xml[^>]*\?>", "", twiml)
+    if len(body) > MAX_INLINE_CHARS:
+        raise TwimlTooLong(f"{len(body)} characters")
+    return body
+
+
+def _say(response: VoiceResponse, text: str, language: str) -> None:
+    if spoken := clean(text).strip():
+        response.say(spoken, language=clean(language))
