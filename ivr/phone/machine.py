@@ -7,7 +7,7 @@ driver is `ivr.phone.call`.
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from ivr.phone.board import Board, DialOutcome, FetchDocument, Form, Goto, Next, Notify, Outcome
 from ivr.phone.line import FRAME_MS, murmur
@@ -72,7 +72,7 @@ class RestUpdate:
 
 
 class CallMachine:
-    """The call. Methods take what the world says; what is to be done is in `board.take_effects()` afterwards."""
+    """The call. Methods take what the world says; what to do is in `board.take_effects()` afterwards."""
 
     def __init__(self, setup: CallSetup, new_sid: Callable[[str], str]) -> None:
         self._setup = setup
@@ -138,6 +138,10 @@ class CallMachine:
             self._finish(EndReason.FAILED)
             return
         self._run(text, content_type)
+
+    def webhook_answered(self, url: str, status: int) -> None:
+        """Any request to the service was answered; status 0 where it was not."""
+        self.board.tell(EventKind.WEBHOOK, urlsplit(url).path, status=status)
 
     def audio_arrived(self, serial: int, ulaw: bytes | None, fault: str) -> None:
         """The answer to a FetchAudio; None and why, where there is none."""

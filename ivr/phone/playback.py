@@ -138,7 +138,7 @@ class Ear:
         return FarSide(talking, self._now_ms - since, idle_ms, self._voiced_ms)
 
     def hear(self, now_ms: int, ulaw: bytes, queue_has_voice: bool) -> Spurt | None:
-        """Take the frame that ended at `now_ms`; returns a spurt once it is over, `SPURT_HANGOVER_MS` later."""
+        """Take the frame that ended at `now_ms`; a spurt comes back once over, `SPURT_HANGOVER_MS` later."""
         self._now_ms = now_ms
         self._queue_has_voice = queue_has_voice
         if is_voiced(ulaw):

@@ -86,7 +86,7 @@ Step = Say | Dtmf | Wait | HangUp | DropLine | BreakStream
 
 @dataclass(frozen=True)
 class CallScript:
-    """Steps in order. When they are done the caller stays on the line, silent, until the far side ends the call.
+    """Steps in order. When they are done the caller stays on the line, silent, until the far side ends it.
 
     drop_after_ms: the line drops (as DropLine) at this time since the answer, whatever the steps are at.
     hang_up_after_ms: the caller hangs up at this time since the answer, so that no call is for ever.

@@ -34,7 +34,7 @@ def is_loopback(host: str) -> bool:
 
 
 class StreamLeg:
-    """A stream from its `<Connect>` to its end. It plays through the call's queue; what is unheard is lost."""
+    """A stream from its `<Connect>` to its end. It plays by the call's queue; what is unheard is lost."""
 
     def __init__(
         self,

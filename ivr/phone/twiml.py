@@ -33,7 +33,7 @@ Prompt = SayVerb | PlayVerb | PauseVerb
 
 @dataclass(frozen=True)
 class ConnectStream:
-    """`<Connect><Stream>`. `action` is the Connect's: where to go when the stream is over, else the next verb."""
+    """`<Connect><Stream>`. `action` is the Connect's: where to go after the stream, else the next verb."""
 
     url: str
     parameters: tuple[tuple[str, str], ...] = ()
