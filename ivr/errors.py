@@ -41,3 +41,7 @@ class TelephonyError(PeerError):
 
 class StorageUnavailable(PeerError):
     """The database or the audio store cannot be reached now."""
+
+
+class CallTakenOver(CallthreadError):
+    """A newer stream holds this call now; what the older one still writes is refused. Not a fault."""

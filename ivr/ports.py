@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from ivr.core.commands import LineCommand, ModelCommand, SessionConfig
+from ivr.core.commands import EndReason, LineCommand, ModelCommand, SessionConfig
 from ivr.core.events import LineEvent, ModelEvent, ReplyPcm
 from memory.model import CallSnapshot, Exchange, Window
 
@@ -74,13 +74,18 @@ class Telephony(Protocol):
 class Recall(Protocol):
     """The memory of this call's caller, bound to owner and call when made."""
 
-    async def recall(self, query: str, live_items: tuple[str, ...]) -> Window:
-        """Never raises for a memory that is down: then the window holds what the call itself knows."""
+    async def recall(self, query: str, live_items: tuple[str, ...], *, resumed: bool) -> Window:
+        """`resumed`: the thread of the dropped call goes on, its last exchanges belong in the window.
+
+        Never raises for a memory that is down: then the window holds what the call itself knows."""
         ...
 
 
 class Journal(Protocol):
-    """Durable record of this call, bound to call and epoch when made. Writes happen in order."""
+    """Durable record of this call, bound to call and epoch when made. Writes happen in order.
+
+    All raise `StorageUnavailable` (try again) and `CallTakenOver` (never again).
+    """
 
     async def commit_exchange(self, exchange: Exchange) -> None:
         """Returns once the page's commit has returned (*accepted*)."""
@@ -90,6 +95,6 @@ class Journal(Protocol):
         """Replace the call's journalled state."""
         ...
 
-    async def end(self, reason: str) -> None:
+    async def end(self, reason: EndReason) -> None:
         """Write the end of the call, once: later ends are ignored."""
         ...

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from ivr.core.arrivals import Arrivals, ArrivalKind, NetworkState
+from ivr.core.arrivals import Arrivals, NetworkState
 from ivr.core.commands import Hear
 from ivr.core.events import LineFrame
 from ivr.core.tape import InputTape
@@ -25,7 +25,7 @@ class InboundMedia:
     def receive(self, frame: LineFrame, now_ms: float) -> list[Hear]:
         """What the model is to hear because of this frame."""
         arrival = self._arrivals.receive(frame, now_ms)
-        if arrival.kind is ArrivalKind.DUPLICATE:
+        if not arrival.usable:
             return []
         hear = Hear(frame.ulaw, arrival.missing_ms)
         if self._is_ready:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from callflows.engine import FlowState
 from ivr.core.commands import CallOutput, EndReason
 from ivr.core.events import ReplyCall, Usage
-from ivr.core.units import ulaw_ms
 from memory.model import Window
 
 UNHEARD_WORDS = "(not understood)"
@@ -18,8 +18,7 @@ class ReplyKind(StrEnum):
     OPENING = "opening"
     ANSWER = "answer"
     PROMPT = "prompt"
-    """Our own words: a reprompt, a request to say it again."""
-    CLOSING = "closing"
+    """Our own words: a reprompt, a request to say it again, a goodbye."""
 
 
 @dataclass(slots=True)
@@ -40,7 +39,9 @@ class Turn:
     outputs: list[CallOutput] = field(default_factory=list)
     rounds: int = 0
     """Replies asked for so far; bounded, so that a model that only calls functions is made to speak."""
-    network: str = ""
+    usage: Usage = field(default_factory=Usage)
+    state: str = ""
+    """The state snapshot the model was last shown for this turn."""
 
     def has_all_words(self) -> bool:
         """Every item's transcription has ended, one way or the other."""
@@ -70,13 +71,24 @@ class Turn:
         self.rounds = 0
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Ending:
-    """How the call is to end once the last words were heard. `target` names a transfer."""
+    """How the call is to end once the last words were heard. `target` names a transfer; `flow` is adopted then."""
 
     reason: EndReason
     target: str = ""
     number: str = ""
+    say: str = ""
+    flow: FlowState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnWords:
+    """Something we say ourselves, word for word."""
+
+    kind: ReplyKind
+    text: str
+    ending: Ending | None = None
 
 
 @dataclass(slots=True)
@@ -87,11 +99,12 @@ class SpokenReply:
     kind: ReplyKind
     exact_text: str = ""
     text: str = ""
-    usage: Usage = field(default_factory=Usage)
     calls: list[ReplyCall] = field(default_factory=list)
     segments: list[str] = field(default_factory=list)
     """Playback items: more than one after a false interruption was taken back."""
     held: bytearray = field(default_factory=bytearray)
+    """Unheard audio while we are held: what `clear` threw away, then `held_late_bytes` that came since."""
+    held_late_bytes: int = 0
     first_audio_at_ms: float | None = None
     is_complete: bool = False
     ending: Ending | None = None
@@ -106,7 +119,6 @@ class FinishedExchange:
     reply_text: str
     reply_ulaw: bytes
     interrupted: bool
-    usage: Usage
     flow_node: str
     first_audio_ms: float | None
 
@@ -114,8 +126,3 @@ class FinishedExchange:
 def add_usage(a: Usage, b: Usage) -> Usage:
     """Tokens of two responses that made one reply."""
     return Usage(*(getattr(a, f) + getattr(b, f) for f in Usage.__slots__))
-
-
-def turn_seconds(turn: Turn) -> float:
-    """Length of the turn's audio in s."""
-    return ulaw_ms(turn.ulaw) / 1_000

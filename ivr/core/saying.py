@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from ivr.core.commands import SendClear, SendMark, SendMedia
-from ivr.core.playback import Playback, heard_text
+from ivr.core.commands import SendClear
+from ivr.core.heard import heard_text
+from ivr.core.playback import Playback
 from ivr.core.records import SpokenReply
-
-LineOut = SendMedia | SendMark | SendClear
+from ivr.core.units import LINE_RATE_HZ
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ class Saying:
             reply.segments.append(reply.reply_id)
         if held:
             reply.held += ulaw
+            reply.held_late_bytes += len(ulaw)
         else:
             self.playback.queue(reply.segments[-1], ulaw)
 
@@ -62,6 +63,7 @@ class Saying:
         if reply.held:
             self.playback.queue(segment, bytes(reply.held))
         reply.held.clear()
+        reply.held_late_bytes = 0
         if reply.is_complete:
             self.playback.finish(segment)
 
@@ -94,7 +96,8 @@ class Saying:
         if not reply.segments:
             return 0.0
         before = sum(self.playback.heard_ms(s) for s in reply.segments[:-1])
-        return before + self.playback.queued_ms(reply.segments[-1])
+        late_ms = reply.held_late_bytes * 1_000 / LINE_RATE_HZ
+        return before + self.playback.queued_ms(reply.segments[-1]) + late_ms
 
     def _current(self) -> SpokenReply:
         assert self.reply is not None, "the reply machine lets audio through only while a reply is being said"

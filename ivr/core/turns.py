@@ -42,6 +42,8 @@ class Sign(StrEnum):
     """What happened, as far as turn-taking cares."""
 
     SPEECH_BEGAN = "speech_began"
+    SPEECH_EARLY = "speech_early"
+    """Speech began before a word of our opening was audible: the opening is said all the same (B014)."""
     SPEECH_ENDED = "speech_ended"
     TURN_CLOSED = "turn_closed"
     TURN_READY = "turn_ready"
@@ -80,6 +82,7 @@ F, R, P, S, A = Floor, Reply, Playout, Sign, Act
 
 FLOOR: dict[tuple[Floor, Sign], Floor] = {
     (F.QUIET, S.SPEECH_BEGAN): F.TALKING,
+    (F.QUIET, S.SPEECH_EARLY): F.TALKING,
     (F.TALKING, S.SPEECH_ENDED): F.QUIET,
     (F.TALKING, S.TURN_CLOSED): F.QUIET,  # a committed turn whose speech_stopped was lost
     (F.TALKING, S.MODEL_LOST): F.QUIET,  # the new session's VAD starts from silence

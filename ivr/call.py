@@ -1,0 +1,256 @@
+"""One call: joins the caller's line, the speech model and the core. The only place that carries commands out.
+
+Readers hand events to the core and carry out what it answers, without waiting; whatever may be slow (database,
+recall, opening a session) runs in tasks of its own.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from ivr.audio.inbound import Inbound
+from ivr.audio.outbound import Outbound
+from ivr.core import commands as do
+from ivr.core import events as ev
+from ivr.core.session import CallCore
+from ivr.errors import CallTakenOver, ModelUnavailable, ModelUnsuitable, StorageUnavailable
+from ivr.ports import CallerLink, Clock, Journal, ModelLink, Recall
+from memory.model import Window
+
+RECALL_TIMEOUT_S = 1.2
+JOURNAL_TIMEOUT_S = 20.0
+JOURNAL_RETRY_S = 0.5
+
+log = structlog.get_logger()
+
+
+Write = Callable[[], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnd:
+    """How `Call.run` ended. `reason` is `None` when only the stream did: the call may come back."""
+
+    reason: do.EndReason | None
+    say: str = ""
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a call is joined to. `on_turn` is told the figures of each turn; `subscribe` is the worker's pacer."""
+
+    line: CallerLink
+    new_model: Callable[[], ModelLink]
+    recall: Recall
+    journal: Journal
+    clock: Clock
+    subscribe: Callable[[Callable[[float], None]], Callable[[], None]]
+    on_turn: Callable[[do.ReportTurn], None] = field(default=lambda _: None)
+
+
+class Call:
+    """Runs once. `run` returns when the call, or our part in it, is over and everything is written."""
+
+    def __init__(self, core: CallCore, around: Surroundings) -> None:
+        self._core = core
+        self._around = around
+        self._inbound = Inbound()
+        self._outbound = Outbound()
+        self._speaking_id = ""
+        self._model: ModelLink | None = None
+        self._writes: asyncio.Queue[Write | None] = asyncio.Queue()
+        self._ended: asyncio.Future[CallEnd] = asyncio.get_running_loop().create_future()
+        self._target = ""
+        self._group: asyncio.TaskGroup | None = None
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            do.Hear: self._hear,
+            do.StartReply: self._start_reply,
+            do.CancelReply: self._cancel_reply,
+            do.UpdateSession: self._to_model,
+            do.ForgetItem: self._to_model,
+            do.SendMedia: around.line.send,
+            do.SendMark: around.line.send,
+            do.SendClear: around.line.send,
+            do.ReopenModel: self._reopen,
+            do.Recall: self._recall,
+            do.CommitExchange: self._commit,
+            do.SaveSnapshot: self._save,
+            do.TransferCall: self._transfer,
+            do.EndCall: self._end_call,
+            do.LeaveCall: self._leave,
+            do.ReportTurn: around.on_turn,
+        }
+
+    def receive(self, event: ev.Event) -> None:
+        """Let something happen to the call."""
+        for command in self._core.receive(event, self._around.clock.now_ms()):
+            self._handlers[type(command)](command)
+
+    def hand_over(self) -> None:
+        """This worker stops: leave at the next quiet moment, everything written, for another to go on."""
+        self.receive(ev.Handover())
+
+    async def run(self) -> CallEnd:
+        """Carry the call to its end. Raises: an `ExceptionGroup` for a bug of ours, with everything closed."""
+        unsubscribe = self._around.subscribe(self._on_tick)
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                journal = group.create_task(self._write_journal())
+                media = group.create_task(self._carry_media())
+                end = await self._ended
+                media.cancel()
+                self._writes.put_nowait(None)
+                await journal
+            return end
+        finally:
+            unsubscribe()
+            await self._around.line.close()
+
+    async def _carry_media(self) -> None:
+        """Everything that stops with the call, in a group of its own."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            group.create_task(self._read_line())
+            group.create_task(self._run_model(0))
+
+    # -- what comes in ------------------------------------------------------------------------------------------
+
+    def _on_tick(self, now_ms: float) -> None:
+        deadline_ms = self._core.next_deadline(now_ms)
+        if deadline_ms is not None and deadline_ms <= now_ms and not self._ended.done():
+            self.receive(ev.Tick())
+
+    async def _read_line(self) -> None:
+        async for event in self._around.line.events():
+            self.receive(event)
+
+    async def _run_model(self, delay_ms: int) -> None:
+        """One model session, from opening to loss."""
+        await asyncio.sleep(delay_ms / 1_000)
+        link = self._around.new_model()
+        try:
+            await link.open(self._core.config())
+            self._model = link
+            async for event in link.events():
+                self._from_model(event)
+        except ModelUnsuitable as error:
+            log.error("model_unsuitable", reason=str(error))  # noqa: TRY400 - the text is the whole story
+            self.receive(ev.ModelLost(str(error), permanent=True))
+        except ModelUnavailable as error:
+            log.warning("model_unavailable", reason=str(error))
+            self.receive(ev.ModelLost(str(error)))
+        finally:
+            if self._model is link:
+                self._model = None
+            await link.close()
+
+    def _from_model(self, event: ev.ModelEvent | ev.ReplyPcm) -> None:
+        match event:
+            case ev.ReplyPcm(reply_id, pcm24k):
+                if reply_id == self._speaking_id:
+                    self._audio(reply_id, self._outbound.feed(pcm24k))
+                return
+            case ev.ReplyDone(reply_id) if reply_id == self._speaking_id:
+                self._audio(reply_id, self._outbound.flush())
+            case ev.ModelLost(reason):
+                log.warning("model_lost", reason=reason)
+                self._outbound.drop()
+            case ev.ModelFault(code):
+                log.warning("model_fault", code=code)
+        self.receive(event)
+
+    def _audio(self, reply_id: str, ulaw: bytes) -> None:
+        if ulaw:
+            self.receive(ev.ReplyAudio(reply_id, ulaw))
+
+    # -- what goes out ------------------------------------------------------------------------------------------
+
+    def _hear(self, command: do.Hear) -> None:
+        if self._model is not None:
+            self._model.hear(self._inbound.frame(command.ulaw, command.missing_ms))
+
+    def _to_model(self, command: do.ModelCommand) -> None:
+        if self._model is not None:  # else its loss is on its way to the core, which will ask again
+            self._model.send(command)
+
+    def _start_reply(self, command: do.StartReply) -> None:
+        self._outbound.drop()
+        self._speaking_id = command.reply_id
+        self._to_model(command)
+
+    def _cancel_reply(self, command: do.CancelReply) -> None:
+        self._outbound.drop()
+        self._speaking_id = ""
+        self._to_model(command)
+
+    def _reopen(self, command: do.ReopenModel) -> None:
+        self._spawn(self._run_model(command.delay_ms))
+
+    def _recall(self, command: do.Recall) -> None:
+        self._spawn(self._recall_window(command))
+
+    async def _recall_window(self, command: do.Recall) -> None:
+        try:
+            async with asyncio.timeout(RECALL_TIMEOUT_S):
+                window = await self._around.recall.recall(
+                    command.query, command.live_items, resumed=command.resumed
+                )
+        except TimeoutError:
+            log.warning("recall_timed_out", after_s=RECALL_TIMEOUT_S)
+            window = Window()
+        self.receive(ev.Recalled(command.turn_no, window))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        if self._group is None or self._ended.done():
+            work.close()
+        else:
+            self._group.create_task(work)
+
+    # -- the journal, and the end ---------------------------------------------------------------------------------
+
+    def _commit(self, command: do.CommitExchange) -> None:
+        self._writes.put_nowait(lambda: self._around.journal.commit_exchange(command.exchange))
+
+    def _save(self, command: do.SaveSnapshot) -> None:
+        self._writes.put_nowait(lambda: self._around.journal.save_snapshot(command.snapshot))
+
+    def _transfer(self, command: do.TransferCall) -> None:
+        self._target = command.target
+
+    def _end_call(self, command: do.EndCall) -> None:
+        self._writes.put_nowait(lambda: self._around.journal.end(command.reason))
+        self._finish(CallEnd(command.reason, command.say, self._target))
+
+    def _leave(self, _: do.LeaveCall) -> None:
+        self._finish(CallEnd(None))
+
+    def _finish(self, end: CallEnd) -> None:
+        if not self._ended.done():
+            self._ended.set_result(end)
+
+    async def _write_journal(self) -> None:
+        """Writes in order, each until it is accepted or there is no more hope."""
+        while (write := await self._writes.get()) is not None:
+            try:
+                await self._write(write)
+            except CallTakenOver:
+                log.info("call_taken_over")
+                self._finish(CallEnd(None))
+                return
+
+    async def _write(self, write: Write) -> None:
+        give_up_ms = self._around.clock.now_ms() + JOURNAL_TIMEOUT_S * 1_000
+        while True:
+            try:
+                return await write()
+            except StorageUnavailable:
+                if self._around.clock.now_ms() > give_up_ms:
+                    log.exception("journal_lost")
+                    return
+                log.warning("journal_waits")
+                await asyncio.sleep(JOURNAL_RETRY_S)

@@ -1,0 +1,100 @@
+"""How a reply is asked for: the context, the state snapshot (always last) and the functions on offer."""
+
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+
+from callflows import engine
+from ivr.core.arrivals import NetworkState
+from ivr.core.commands import FunctionTool, SessionConfig, StartReply, SystemText
+from ivr.core.context import build_input
+from ivr.core.functions import Functions
+from ivr.core.hearing import Hearing
+from ivr.core.records import FinishedExchange, OwnWords, Turn
+from ivr.core.setup import CallSetup
+
+OPENING_TURNS = 2
+"""The greeting stays in the context for so many turns: a resume offer is answered in the first."""
+
+
+class Asking:
+    """What the model is told, at this point of this call."""
+
+    def __init__(
+        self, setup: CallSetup, hearing: Hearing, network: Callable[[float], NetworkState], now_ms: float
+    ) -> None:
+        self._setup = setup
+        self._hearing = hearing
+        self._network = network
+        self._started_ms = now_ms
+        self._functions = Functions(setup.business)
+        self.flow = setup.flow
+        self.speed = setup.speed
+        self.silence_ms = setup.tuning.silence_ms
+        self.resumed = setup.resumed
+        self.opening_text = ""
+        self.instruction = ""
+        """Holds for the next reply only."""
+
+    @property
+    def functions(self) -> Functions:
+        """The dispatch behind the functions on offer."""
+        return self._functions
+
+    def instructions(self) -> str:
+        """The stable part: the same from turn to turn at one node, so that the provider can cache it."""
+        return engine.instructions(self._setup.business, self.flow)
+
+    def tools(self) -> tuple[FunctionTool, ...]:
+        """The functions on offer now."""
+        return self._functions.tools(self.flow, may_start_afresh=self.resumed)
+
+    def config(self) -> SessionConfig:
+        """The session's settings as they are to be now."""
+        business, tuning = self._setup.business, self._setup.tuning
+        return SessionConfig(
+            instructions=self.instructions(),
+            tools=self.tools(),
+            voice=business.voice,
+            language=business.language,
+            speed=self.speed,
+            prefix_padding_ms=tuning.prefix_ms,
+            silence_ms=self.silence_ms,
+        )
+
+    def own_words(self, reply_id: str, words: OwnWords) -> StartReply:
+        """Have the model's voice say a text of ours."""
+        text = " ".join(words.text.split())
+        instructions = f"{self.instructions()}\n\nSay exactly: {text}"
+        # A server may refuse an empty input; a system message is one that nobody answers.
+        return StartReply(reply_id, instructions, (SystemText(f"Say exactly: {text}"),), ())
+
+    def answer(
+        self, reply_id: str, turn: Turn, recent: Iterable[FinishedExchange], now_ms: float, *, may_call: bool
+    ) -> StartReply:
+        """Answer a turn out of its window."""
+        turn.state = self.state(now_ms)
+        last = turn.state
+        if self.instruction:
+            last += f"\nFor this reply only: {self.instruction}"
+            self.instruction = ""
+        opening = self.opening_text if turn.no <= OPENING_TURNS else ""
+        live = frozenset(self._hearing.live_items)
+        items = build_input(self._setup.call_id, turn, tuple(recent), opening, live, last)
+        return StartReply(reply_id, self.instructions(), items, self.tools() if may_call else ())
+
+    def state(self, now_ms: float) -> str:
+        """The state snapshot and the runtime configuration (paper), one compact line each."""
+        network = self._network(now_ms)
+        wpm = self._hearing.rate.estimate_wpm()
+        rate = "unknown" if wpm is None else f"{wpm:.0f} words a minute"
+        lines = [
+            "[state of the call, for your decisions; not said by the caller]",
+            f"caller's speaking rate: {rate}",
+            f"network: concealed_ms={network.concealed_ms:.0f} "
+            f"silence_concealed_ms={network.silence_concealed_ms:.0f} stall_ms={network.stall_ms:.0f}",
+            f"runtime: speed={self.speed:g} silence_ms={self.silence_ms}",
+        ]
+        if self._setup.started_at is not None:
+            local = self._setup.started_at + timedelta(milliseconds=now_ms - self._started_ms)
+            lines.append(f"local time: {local:%A %Y-%m-%d %H:%M}")
+        return "\n".join(lines)

@@ -1,0 +1,273 @@
+"""`CallCore`: one call as a pure function of what happens to it. Events and `now_ms` in, commands out."""
+
+from collections.abc import Callable
+
+from ivr.core.arrivals import NetworkState
+from ivr.core.asking import Asking
+from ivr.core.commands import Command, EndReason, ReopenModel, SessionConfig
+from ivr.core.deadlines import Deadline, Deadlines
+from ivr.core.dialogue import Dialogue
+from ivr.core.events import (
+    Event,
+    Handover,
+    LineClosed,
+    LineDigit,
+    LineFrame,
+    LineMark,
+    LineStopped,
+    ModelFault,
+    ModelLost,
+    ModelReady,
+    Recalled,
+    ReplyAudio,
+    ReplyCall,
+    ReplyDone,
+    ReplyText,
+    SpeechStarted,
+    SpeechStopped,
+    Tick,
+    TranscriptDelta,
+    TranscriptDone,
+    TranscriptFailed,
+    TurnCommitted,
+)
+from ivr.core.hearing import Hearing
+from ivr.core.media import InboundMedia
+from ivr.core.records import Ending, OwnWords, ReplyKind
+from ivr.core.setup import CallSetup
+from ivr.core.turns import Playout, Sign
+
+STILL_THERE = "Are you still there?"
+NOBODY_THERE = "I can't hear you, so I'll hang up now. Please call again any time."
+TIME_IS_UP = "I'm sorry, this is the longest a call can take. Please call again. Goodbye."
+LIMIT_GRACE_MS = 60_000
+
+
+class CallCore:
+    """Feed it events in the order they happen; carry its commands out in the order it gives them."""
+
+    def __init__(self, setup: CallSetup, now_ms: float) -> None:
+        self._setup = setup
+        self._media = InboundMedia(setup.tuning.silence_ms)
+        self._deadlines = Deadlines()
+        self._hearing = Hearing(setup.business.language, self._media.tape, setup.tuning.prefix_ms)
+        self._asking = Asking(setup, self._hearing, self._network, now_ms)
+        self._dialogue = Dialogue(setup, self._hearing, self._asking, self._deadlines)
+        self._playback = self._dialogue.saying.playback
+        self._limit_ms = now_ms + setup.business.limits.max_call_minutes * 60_000
+        self._deadlines.set(Deadline.LIMIT, self._limit_ms)
+        self._sessions = 0
+        self._prompts = 0
+        self._is_model_ready = False
+        self._is_handing_over = False
+        self._playback.start(now_ms)
+        self._handlers: dict[type, Callable[..., None]] = {
+            LineFrame: self._line_frame,
+            LineDigit: self._line_digit,
+            LineMark: self._line_mark,
+            LineStopped: self._line_stopped,
+            LineClosed: self._line_closed,
+            ModelReady: self._model_ready,
+            SpeechStarted: self._speech_started,
+            SpeechStopped: self._speech_stopped,
+            TurnCommitted: self._turn_committed,
+            TranscriptDelta: self._transcript_delta,
+            TranscriptDone: self._transcript_done,
+            TranscriptFailed: self._transcript_failed,
+            ReplyAudio: self._reply_audio,
+            ReplyText: self._reply_text,
+            ReplyCall: self._reply_call,
+            ReplyDone: self._reply_done,
+            ModelFault: self._ignore,
+            ModelLost: self._model_lost,
+            Recalled: self._recalled,
+            Tick: self._ignore,
+            Handover: self._handover,
+        }
+
+    def config(self) -> SessionConfig:
+        """What to open the model session with."""
+        return self._asking.config()
+
+    def receive(self, event: Event, now_ms: float) -> list[Command]:
+        """Take an event in; returns what is to be done, in order."""
+        self._handlers[type(event)](event, now_ms)
+        dialogue = self._dialogue
+        for name in self._deadlines.take_due(now_ms):
+            self._deadline(name, now_ms)
+        if not dialogue.is_over:
+            self._move_on(now_ms)
+        dialogue.leave_if_settled()
+        commands, dialogue.out = dialogue.out, []
+        return commands
+
+    def next_deadline(self, now_ms: float) -> float | None:
+        """When to send a `Tick` at the latest, on the clock of `now_ms`."""
+        times = (self._deadlines.next_ms(), self._playback.next_deadline(now_ms))
+        return min((t for t in times if t is not None), default=None)
+
+    @property
+    def is_over(self) -> bool:
+        """No more is said or heard; the last commands have been given, or follow by a deadline."""
+        return self._dialogue.is_over
+
+    @property
+    def transitions(self) -> tuple[str, ...]:
+        """The last transitions of the turn machines, for the log of a call that went wrong."""
+        return tuple(self._dialogue.turns.history)
+
+    def _move_on(self, now_ms: float) -> None:
+        """What follows from where things stand, whatever the event was."""
+        dialogue = self._dialogue
+        if dialogue.turns.playout is Playout.PLAYING and dialogue.saying.is_played():
+            dialogue.show(Sign.PLAYED, now_ms)
+        if not dialogue.is_over:
+            dialogue.close_turn(now_ms)
+            self._watch_silence(now_ms)
+        if self._is_handing_over and not dialogue.is_over and dialogue.turns.is_resting():
+            dialogue.hand_over(now_ms)
+        dialogue.out += self._playback.tick(now_ms)
+
+    # -- the line -----------------------------------------------------------------------------------------------
+
+    def _line_frame(self, frame: LineFrame, now_ms: float) -> None:
+        if not self._dialogue.is_over:
+            self._dialogue.out += self._media.receive(frame, now_ms)
+
+    def _line_digit(self, digit: LineDigit, now_ms: float) -> None:
+        """No node of today's flows asks for keys; a key press still shows that somebody is there."""
+        self._prompts = 0
+        self._deadlines.clear(Deadline.SILENCE)
+        self._dialogue.spoke_last_at_ms = now_ms
+
+    def _line_mark(self, mark: LineMark, now_ms: float) -> None:
+        self._playback.mark(mark.name, now_ms)
+
+    def _line_stopped(self, _: LineStopped, now_ms: float) -> None:
+        self._dialogue.line_gone(now_ms, hung_up=True)
+
+    def _line_closed(self, _: LineClosed, now_ms: float) -> None:
+        self._dialogue.line_gone(now_ms, hung_up=False)
+
+    # -- the model ----------------------------------------------------------------------------------------------
+
+    def _model_ready(self, _: ModelReady, now_ms: float) -> None:
+        self._is_model_ready = True
+        self._dialogue.out += self._media.ready()
+        if self._dialogue.opening_heard:
+            self._dialogue.model_back(now_ms)
+        else:
+            self._dialogue.say(OwnWords(ReplyKind.OPENING, self._setup.opening), now_ms)
+
+    def _model_lost(self, lost: ModelLost, now_ms: float) -> None:
+        self._is_model_ready = False
+        self._media.lost()
+        self._sessions += 1
+        if self._dialogue.is_over:
+            return
+        self._dialogue.model_lost(now_ms)
+        if lost.permanent or self._sessions >= self._setup.tuning.max_sessions:
+            self._dialogue.fail(now_ms)
+        else:
+            self._dialogue.out.append(ReopenModel(min(4_000, 250 * 2 ** (self._sessions - 1))))
+
+    def _speech_started(self, event: SpeechStarted, now_ms: float) -> None:
+        # The sign first: it may give the turn back to which this speech belongs.
+        self._dialogue.speech_started(now_ms)
+        self._hearing.speech_started(event.item_id, event.audio_start_ms)
+
+    def _speech_stopped(self, event: SpeechStopped, now_ms: float) -> None:
+        self._hearing.speech_stopped(event.item_id, event.audio_end_ms, self._asking.silence_ms, now_ms)
+        self._dialogue.show(Sign.SPEECH_ENDED, now_ms)
+
+    def _turn_committed(self, event: TurnCommitted, now_ms: float) -> None:
+        self._hearing.committed(event.item_id, now_ms)
+
+    def _transcript_delta(self, event: TranscriptDelta, now_ms: float) -> None:
+        turn = self._hearing.partial(event.item_id, event.delta)
+        if turn is not None and event.delta.strip():
+            self._dialogue.words_came(turn, now_ms)
+
+    def _transcript_done(self, event: TranscriptDone, now_ms: float) -> None:
+        self._words(event.item_id, event.text, now_ms)
+
+    def _transcript_failed(self, event: TranscriptFailed, now_ms: float) -> None:
+        self._words(event.item_id, None, now_ms)
+
+    def _words(self, item_id: str, text: str | None, now_ms: float) -> None:
+        turn = self._hearing.words(item_id, text, now_ms)
+        if turn is None:
+            return
+        if text and text.strip():
+            self._prompts = 0
+        self._dialogue.words_came(turn, now_ms)
+
+    def _reply_audio(self, event: ReplyAudio, now_ms: float) -> None:
+        if self._dialogue.is_current(event.reply_id) and event.ulaw:
+            self._dialogue.reply_audio(event.ulaw, now_ms)
+
+    def _reply_text(self, event: ReplyText, now_ms: float) -> None:
+        reply = self._dialogue.saying.reply
+        if reply is not None and self._dialogue.is_current(event.reply_id):
+            reply.text += event.delta
+
+    def _reply_call(self, event: ReplyCall, now_ms: float) -> None:
+        reply = self._dialogue.saying.reply
+        if reply is not None and self._dialogue.is_current(event.reply_id):
+            reply.calls.append(event)
+
+    def _reply_done(self, event: ReplyDone, now_ms: float) -> None:
+        if self._dialogue.is_current(event.reply_id):
+            self._sessions = 0
+            self._dialogue.reply_done(event, now_ms)
+
+    def _recalled(self, event: Recalled, now_ms: float) -> None:
+        self._dialogue.recalled(event.turn_no, event.window, now_ms)
+
+    # -- our own side -------------------------------------------------------------------------------------------
+
+    def _handover(self, _: Handover, now_ms: float) -> None:
+        self._is_handing_over = True
+
+    def _ignore(self, _: Event, now_ms: float) -> None:
+        """Nothing but what `receive` does after every event."""
+
+    def _network(self, now_ms: float) -> NetworkState:
+        return self._media.network(now_ms, max(1_000, self._asking.silence_ms))
+
+    def _deadline(self, name: Deadline, now_ms: float) -> None:
+        if name is Deadline.SILENCE:
+            self._silence(now_ms)
+        elif name is Deadline.LIMIT:
+            self._limit(now_ms)
+        elif not self._dialogue.is_over or name is Deadline.LEAVING:
+            self._dialogue.deadline(name, now_ms)
+
+    def _watch_silence(self, now_ms: float) -> None:
+        """The caller's silence counts from our last word or theirs, and only while nothing is due (B022, B052).
+
+        Noise without words does not start the count anew.
+        """
+        dialogue = self._dialogue
+        resting = dialogue.turns.is_resting() and self._is_model_ready and dialogue.opening_heard
+        if not resting:
+            self._deadlines.clear(Deadline.SILENCE)
+        elif not self._deadlines.has(Deadline.SILENCE):
+            since_ms = max(dialogue.spoke_last_at_ms or now_ms, self._hearing.last_words_at_ms or 0.0)
+            self._deadlines.set(Deadline.SILENCE, since_ms + self._setup.business.limits.silence_s * 1_000)
+
+    def _silence(self, now_ms: float) -> None:
+        self._prompts += 1
+        if self._prompts <= self._setup.business.limits.reprompts:
+            self._dialogue.say(OwnWords(ReplyKind.PROMPT, STILL_THERE), now_ms)
+        else:
+            ending = Ending(EndReason.DROPPED)
+            self._dialogue.say(OwnWords(ReplyKind.PROMPT, NOBODY_THERE, ending), now_ms)
+
+    def _limit(self, now_ms: float) -> None:
+        if now_ms - self._limit_ms > LIMIT_GRACE_MS:
+            self._dialogue.end(Ending(EndReason.FINISHED), now_ms)
+        elif self._dialogue.turns.is_resting():
+            self._dialogue.say(OwnWords(ReplyKind.PROMPT, TIME_IS_UP, Ending(EndReason.FINISHED)), now_ms)
+        else:
+            self._deadlines.set(Deadline.LIMIT, now_ms + 1_000)

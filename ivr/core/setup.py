@@ -1,0 +1,81 @@
+"""What a call starts from: its business, where its flow stands, what it says first, and the tuning of waits."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from callflows.engine import FlowState
+from callflows.model import Business
+from memory.model import CallSnapshot
+
+SNAPSHOT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """Waits, in ms. `transcript_wait_ms` is short where partial words come, long where the model itself needs
+    the transcript (the sandbox).
+    """
+
+    silence_ms: int = 500
+    prefix_ms: int = 300
+    transcript_wait_ms: int = 350
+    window_wait_ms: int = 1_500
+    held_talking_ms: int = 700
+    """Speech over our reply that lasts this long is an interruption, whatever its words."""
+    held_words_ms: int = 2_500
+    page_wait_ms: int = 5_000
+    retry_ms: int = 500
+    defer_ms: int = 1_500
+    farewell_slack_ms: int = 3_000
+    max_rounds: int = 4
+    max_failures: int = 2
+    max_sessions: int = 6
+
+
+@dataclass(frozen=True, slots=True)
+class CallSetup:
+    """Everything a call core needs to know at its start."""
+
+    call_id: str
+    business: Business
+    flow: FlowState
+    opening: str
+    """Said first, word for word."""
+    resumed: bool = False
+    """The thread of a dropped call goes on: the caller may decline and start afresh."""
+    exchange_no: int = 1
+    """The first free number: a call that goes on in another worker counts on."""
+    started_at: datetime | None = None
+    """The business's local time at the start, so that the model can be told the time."""
+    speed: float = 1.0
+    tuning: Tuning = field(default_factory=Tuning)
+
+
+def snapshot_of(flow: FlowState, exchange_no: int, speed: float, *, resumed: bool) -> CallSnapshot:
+    """The journalled state, small and JSON-compatible."""
+    state = {"flow": flow.to_json(), "exchange_no": exchange_no, "speed": speed, "resumed": resumed}
+    return CallSnapshot(SNAPSHOT_VERSION, state)
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a snapshot held, with safe values where it is older or newer than this code."""
+
+    flow_json: dict[str, Any] | None
+    exchange_no: int
+    speed: float
+    resumed: bool
+
+
+def restore(snapshot: CallSnapshot | None) -> Restored:
+    """Read a snapshot back; an unknown version is as good as none."""
+    if snapshot is None or snapshot.version != SNAPSHOT_VERSION:
+        return Restored(None, 1, 1.0, resumed=False)
+    state = snapshot.state
+    return Restored(
+        state.get("flow"),
+        int(state.get("exchange_no", 1)),
+        float(state.get("speed", 1.0)),
+        bool(state.get("resumed")),
+    )
