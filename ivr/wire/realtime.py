@@ -1,4 +1,4 @@
-"""The two memories of a Realtime session, both pure: which response is which reply, which settings may be sent.
+"""The two memories of a Realtime session, both pure: which response is which reply, what may be updated.
 
 The codec proper is in `realtime_in` (server → us) and `realtime_out` (us → server).
 """
@@ -38,6 +38,8 @@ class Outcome:
 
     events: tuple[ModelEvent | ReplyPcm, ...] = ()
     send: tuple[bytes, ...] = ()
+    over: bool = False
+    """The session has ended."""
 
 
 NOTHING = Outcome()
@@ -54,8 +56,8 @@ class _Reply:
 class Replies:
     """Binds the server's response ids to our reply ids, from `StartReply` to each reply's one `ReplyDone`.
 
-    Events of responses that nobody asked for are dropped. Of a cancelled reply only its `ReplyDone` comes, with
-    the tokens it cost. A call is reported once, however many events name it.
+    Events of responses that nobody asked for are dropped. Of a cancelled reply only its `ReplyDone` comes,
+    with the tokens it cost. A call is reported once, however many events name it.
     """
 
     def __init__(self) -> None:
@@ -171,8 +173,8 @@ def _once(reply: _Reply, call_id: str, name: str, arguments: str) -> tuple[Reply
 class SessionSettings:
     """Writes `session.update`s so that none is refused for what it holds.
 
-    The voice goes out until the first reply is asked for and never again: once a session has spoken, an update
-    that names a voice is refused whole. The speed goes out when it changes, and waits while a reply is made.
+    The voice goes out until the first reply is asked for and never again: once a session has spoken, an
+    update that names a voice is refused whole. The speed goes out when it changes, between replies only.
     """
 
     def __init__(self, profile: ModelProfile) -> None:

@@ -25,6 +25,7 @@ MAX_EVENT_BYTES = 4 * 1024 * 1024
 """Largest server message read. A second of audio is 64 KB of base64, a `session.updated` echo seldom more."""
 
 PCM = "audio/pcm"
+_PASSING = ("rate_limit", "server_error", "insufficient_quota", "overloaded")
 
 Milliseconds = Annotated[int, Meta(ge=0)]
 Tokens = Annotated[int, Meta(ge=0)]
@@ -136,6 +137,11 @@ class ErrorBody(Struct, frozen=True):
     def name(self) -> str:
         """The code, or the type where there is no code; never empty."""
         return str(self.code or self.type or "unknown_error")
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same request may well succeed later."""
+        return self.name.startswith(_PASSING)
 
 
 class ErrorEvent(_Event, frozen=True, tag="error"):
@@ -381,7 +387,7 @@ def decode(message: bytes) -> ServerEvent | Ignored | Unreadable:
 
 
 def _unread(message: bytes, fault: Exception) -> Ignored | Unreadable:
-    """Tell an event we have no use for from a broken one. msgspec's faults name types and paths, no values."""
+    """Tell an event we have no use for from a broken one. msgspec's faults name types and paths only."""
     try:
         head = _decode_head(message)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as broken:

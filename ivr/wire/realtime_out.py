@@ -225,7 +225,7 @@ def encode_reply(command: StartReply) -> bytes:
 
 
 def encode_probe() -> bytes:
-    """The smallest out-of-band `response.create`: text, a few tokens, no tools, its own short instructions."""
+    """The smallest out-of-band `response.create`: text, few tokens, no tools, short instructions."""
     response = _Response(
         [_Message("user", (_InputText("Say: ok"),))],
         "Answer with one word.",
