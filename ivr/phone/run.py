@@ -1,4 +1,4 @@
-"""`ivr call`: one simulated call from a plain description, as a stream of events that ends with the record."""
+"""`ivr call`: one simulated call from a plain description, as a stream of events that ends in the record."""
 
 import asyncio
 from collections.abc import AsyncIterator
