@@ -94,7 +94,8 @@ class _Composer(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise yaml.MarkedYAMLError(problem="nested too deeply", problem_mark=self.get_mark())
+            event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
+            raise yaml.MarkedYAMLError(problem="nested too deeply", problem_mark=event.start_mark)
         node: yaml.Node | None = super().compose_node(parent, index)
         self.depth -= 1
         return node
@@ -182,7 +183,8 @@ def _compose(text: str, file: str) -> yaml.Node:
         node = composer.get_single_node()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark or composer.get_mark()
-        problem = f"not readable as YAML: {error.problem or error.context}"
+        told = ", ".join(part for part in (error.context, error.problem) if part)
+        problem = f"not readable as YAML: {told}"
         raise FlowErrors([FlowFault(file, mark.line + 1, mark.column + 1, problem, _YAML_HINT)]) from None
     except (ValueError, OverflowError):  # an escape or a version number out of range
         mark = composer.get_mark()

@@ -270,8 +270,8 @@ def instructions(
     """The session's instructions: the same text for the same business and node, so that it is cached.
 
     With the functions they cost at most `max_tokens` by `estimate_tokens`; what does not fit is cut, the last
-    facts first. `now_local` adds the time as a last section: better told in a turn's input, where it spoils no
-    cache.
+    facts first. `now_local` adds the time as a last section: better told in a turn's input, which spoils
+    no cache.
     """
     text = fit(business, state, max_tokens=max_tokens).text
     return text if now_local is None else f"{text}\n\n{clock(business, now_local)}"
@@ -296,7 +296,7 @@ def topic(business: Business, state: FlowState) -> str:
 
 
 def resume_offer(business: Business, state: FlowState, spoken_topic: str) -> str:
-    """What a caller who was cut off hears first. `spoken_topic`: the last thing talked about, a phrase or empty.
+    """What a caller who was cut off hears first. `spoken_topic`: what was last talked about, or empty.
 
     The node's own topic comes before it. Policy `never` gives the plain greeting; so does a text of the
     business's own that needs a topic where there is none.

@@ -24,10 +24,10 @@ def fault(message: str, hint: str = "") -> PydanticCustomError:
 
 def closest(word: str, known: list[str]) -> str:
     """A hint naming the known word nearest to `word`, or all of them when none is near."""
-    near = get_close_matches(word, known, n=1, cutoff=0.6)
+    near = get_close_matches(word, known, n=1, cutoff=0.7)
     if near:
         return f"did you mean `{near[0]}`?"
-    return f"known: {', '.join(sorted(known)[:12])}" if known else ""
+    return f"known: {', '.join(sorted(known)[:20])}" if known else ""
 
 
 def e164(text: str) -> str | None:
@@ -57,7 +57,7 @@ def _zone(text: str) -> str:
             return text
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         pass  # a folder's name ("America") is an OSError
-    near = get_close_matches(text, sorted(zoneinfo.available_timezones()), n=1, cutoff=0.6)
+    near = get_close_matches(text, sorted(zoneinfo.available_timezones()), n=1, cutoff=0.7)
     raise fault("not a time zone", f"did you mean `{near[0]}`?" if near else "like America/New_York")
 
 

@@ -110,7 +110,7 @@ Node = Annotated[Talk | TransferNode | HangUpNode, Field(discriminator="type")]
 class Business(Part):
     """One business: its numbers, what it wants said, and its flow. All names in it lead somewhere."""
 
-    version: Literal[1] = Field(1, description="Version of this file's form.")
+    version: int = Field(1, ge=1, le=1, description="Version of this file's form.")
     id: Slug
     name: Line
     numbers: tuple[PhoneNumber, ...] = Field(min_length=1, max_length=100)

@@ -14,7 +14,7 @@ from callflows.document import MAX_BYTES, Document, read_document, short
 from callflows.faults import FlowErrors, FlowFault, Severity, in_order
 from callflows.fields import closest
 from callflows.model import REFERENCE_ERROR, Business
-from callflows.references import numbers_of, reference_faults
+from callflows.references import reference_faults, taken_twice
 from callflows.schema import json_schema
 
 __all__ = [
@@ -116,7 +116,7 @@ def load_folder(path: str | Path) -> FlowBook:
 
 
 def read_files(path: Path) -> tuple[list[ParsedFile], tuple[FlowFault, ...]]:
-    """Every flow file of `path` (a folder without its subfolders, or one file), and the errors of them all."""
+    """Every flow file of `path` (a folder without its subfolders, or one file), and all their errors."""
     paths = _flow_files(path) if path.is_dir() else [path]
     files = [_read(file) for file in paths]
     errors = [fault for parsed in files for fault in parsed.errors]
@@ -124,11 +124,11 @@ def read_files(path: Path) -> tuple[list[ParsedFile], tuple[FlowFault, ...]]:
         hint = "name a folder that holds one .yaml file for each business"
         errors.append(FlowFault(str(path), 1, 1, "no flow files here", hint))
     documents = [parsed.document for parsed in files if parsed.document is not None]
-    return files, in_order([*errors, *_taken_twice(documents)])
+    return files, in_order([*errors, *taken_twice(documents)])
 
 
 def _flow_files(folder: Path) -> list[Path]:
-    """The flow files of a folder: no hidden copies of editors, no `*.test.yaml` (scripts that test a flow)."""
+    """The flow files of a folder: no editor's hidden copies, no `*.test.yaml` (a flow's test scripts)."""
     found = (file for file in folder.glob("*.yaml") if not file.name.startswith("."))
     return sorted(file for file in found if not file.name.endswith(".test.yaml"))
 
@@ -168,7 +168,7 @@ def _parse(text: str, file: str) -> ParsedFile:
         faults.extend(
             _told(document, error) for error in invalid.errors() if error["type"] != REFERENCE_ERROR
         )
-    faults.extend(reference_faults(document))
+    faults.extend([*reference_faults(document), *taken_twice([document])])
     return ParsedFile(file, text, document, None if faults else business, in_order(faults))
 
 
@@ -204,7 +204,8 @@ def _step(schema: Mapping[str, Any], step: str) -> Mapping[str, Any]:
     if step in tagged:
         return {"$ref": tagged[step]}
     named = schema.get("properties", {}).get(step)
-    inner: Mapping[str, Any] = named or schema.get("additionalProperties") or schema.get("items") or {}
+    by_pattern: Mapping[str, Any] = next(iter(schema.get("patternProperties", {}).values()), {})
+    inner: Mapping[str, Any] = named or by_pattern or schema.get("items") or {}
     return inner
 
 
@@ -212,20 +213,3 @@ def _resolved(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     reference = str(schema.get("$ref", ""))
     definition: Mapping[str, Any] = _SCHEMA["$defs"].get(reference.removeprefix("#/$defs/"), schema)
     return definition
-
-
-def _taken_twice(documents: Iterable[Document]) -> list[FlowFault]:
-    """Numbers and ids that two entries claim: the later place is at fault."""
-    faults: list[FlowFault] = []
-    first: dict[tuple[str, str], str] = {}
-    for document in documents:
-        claims = [(path, "number", number) for path, number in numbers_of(document)]
-        if isinstance(document.at("id"), str):
-            claims.append((("id",), "id", document.at("id")))
-        for path, kind, value in claims:
-            fault = document.fault(path, f"{kind} {short(value)} is taken already")
-            holder = first.setdefault((kind, value), f"{fault.file}:{fault.line}")
-            if holder != f"{fault.file}:{fault.line}":
-                hint = f"first in {holder}; leave one of them"
-                faults.append(document.fault(path, fault.message, hint))
-    return faults

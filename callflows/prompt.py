@@ -1,6 +1,6 @@
 """The text a speech model is given about a business, kept within what a Realtime session takes.
 
-The service refuses instructions and tools above 16,384 tokens. Its tokeniser is not ours to run, so lengths are
+The service refuses instructions and tools above 16,384 tokens. Its tokeniser is not at hand, so lengths are
 estimated on the safe side: three characters a token, one where the script is not Latin.
 """
 
@@ -56,7 +56,7 @@ def _thirds(text: str) -> int:
 
 
 def clip(text: str, max_tokens: int) -> str:
-    """`text`, or as much of its beginning as fits `max_tokens`, up to a sentence's or word's end if one is near."""
+    """`text`, or as much of its beginning as fits `max_tokens`, cut after a sentence or word if possible."""
     if estimate_tokens(text) <= max_tokens:
         return text
     reached = list(accumulate(map(_thirds, text)))
@@ -80,7 +80,7 @@ def compose(business: Business, node: Talk | None, functions_tokens: int, max_to
     The rules and the business's name always stand, whatever `max_tokens` is. Of the rest the node's and the
     business's instructions may take a third each; facts fill what is left, whole ones, in the file's order.
     """
-    speak = f"Speak {business.language} unless the caller speaks another language."
+    speak = f"The language is {business.language}; follow a caller who speaks another."
     head = f"{_RULES}\n\n# Business\n{business.name}\n{speak}"
     room = max(0, max_tokens - functions_tokens - estimate_tokens(head) - _HEADINGS_TOKENS)
     task = _prose(node.instructions) if node else ""

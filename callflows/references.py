@@ -1,121 +1,125 @@
-"""Names in a flow file that must lead somewhere. Works on the raw document, so that a file with other faults
-is checked too: a node that does not parse is known by its name, and nothing is concluded from what it holds.
+"""Names in a flow file that must lead somewhere, and claims that may be made once only. Works on the raw document,
+so that a file with other faults is checked for these too.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 
-from pydantic import TypeAdapter, ValidationError
-
-from callflows.document import Document, Path, short
+from callflows.document import Document, Path, Place, short
 from callflows.faults import FlowFault
 from callflows.fields import closest, e164
-from callflows.model import HangUpNode, Node, Talk, TransferNode
-
-_NODE: TypeAdapter[Node] = TypeAdapter(Node)
-
-
-@dataclass(frozen=True, slots=True)
-class _Outline:
-    """What of a document is good enough to be checked. `nodes` holds None for a node that does not parse."""
-
-    document: Document
-    nodes: dict[str, Node | None]
-    targets: list[str]
-
-    def link(self, path: Path, name: str) -> Iterator[FlowFault]:
-        if name not in self.nodes:
-            yield self.document.fault(
-                path, f"no node is called `{short(name)}`", closest(name, list(self.nodes))
-            )
-
-    def target(self, path: Path, name: str) -> Iterator[FlowFault]:
-        if name not in self.targets:
-            hint = closest(name, self.targets) or "add it under `transfers`"
-            yield self.document.fault(path, f"no transfer target is called `{short(name)}`", hint)
 
 
 def reference_faults(document: Document) -> list[FlowFault]:
     """Unknown nodes and targets, a start that cannot start, nodes nothing leads to, transfers to oneself."""
-    nodes = {name: _node(raw) for name, raw in document.mapping("nodes").items()}
-    outline = _Outline(document, nodes, list(document.mapping("transfers")))
-    faults = [*_start(outline), *_fallback(outline), *_own_number(outline), *_unreachable(outline)]
-    for name, node in nodes.items():
-        faults.extend(_links(outline, ("nodes", name), node))
-    return faults
+    found = [*_start(document), *_own_number(document), *_unreachable(document)]
+    for path, name in _links(document):
+        found.extend(_unknown(document, path, name, "node", list(document.mapping("nodes"))))
+    for path, name in _targets(document):
+        found.extend(_unknown(document, path, name, "transfer target", list(document.mapping("transfers"))))
+    return found
 
 
-def _node(raw: object) -> Node | None:
-    try:
-        return _NODE.validate_python(raw)
-    except ValidationError:
-        return None
+def _unknown(document: Document, path: Path, name: str, kind: str, known: list[str]) -> Iterator[FlowFault]:
+    if name not in known:
+        hint = closest(name, known) or "the file has none yet"
+        yield document.fault(path, f"no {kind} is called `{short(name)}`", hint)
 
 
-def _start(outline: _Outline) -> Iterator[FlowFault]:
-    start = outline.document.at("start")
-    if not isinstance(start, str):
+def _links(document: Document) -> Iterator[tuple[Path, str]]:
+    """Every name of a node that the file refers to, with its place."""
+    yield from _texts(document, [("start",)])
+    for name in document.mapping("nodes"):
+        yield from _exits(document, name)
+
+
+def _exits(document: Document, node: str) -> Iterator[tuple[Path, str]]:
+    names = document.mapping("nodes", node, "exits")
+    yield from _texts(document, [("nodes", node, "exits", name, "to") for name in names])
+
+
+def _targets(document: Document) -> Iterator[tuple[Path, str]]:
+    """Every name of a transfer target that the file refers to, with its place."""
+    yield from _texts(document, [("on_model_down", "transfer")])
+    for name in document.mapping("nodes"):
+        allowed = document.at("nodes", name, "transfers")
+        count = len(allowed) if isinstance(allowed, list) else 0
+        paths: list[Path] = [("nodes", name, "transfers", index) for index in range(count)]
+        yield from _texts(document, [("nodes", name, "target"), *paths])
+
+
+def _texts(document: Document, paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+    """The texts that stand at `paths`; the model tells of anything else."""
+    for path in paths:
+        value = document.at(*path)
+        if isinstance(value, str):
+            yield path, value
+
+
+def _start(document: Document) -> Iterator[FlowFault]:
+    for path, name in _texts(document, [("start",)]):
+        if document.at("nodes", name, "type") in ("transfer", "hangup"):
+            message = f"a call cannot start at `{short(name)}`: nobody would talk"
+            yield document.fault(path, message, "name a node of type talk")
+
+
+def _unreachable(document: Document) -> Iterator[FlowFault]:
+    """Nodes nothing leads to. A misspelt name leads to what it resembles: its own fault is told already."""
+    nodes = document.mapping("nodes")
+    ahead = [_meant(name, nodes) for _, name in _texts(document, [("start",)])]
+    if list(_start(document)):
         return
-    yield from outline.link(("start",), start)
-    if isinstance(outline.nodes.get(start), TransferNode | HangUpNode):
-        hint = "name a node of type talk"
-        yield outline.document.fault(
-            ("start",), f"a call cannot start at `{short(start)}`: nobody would talk", hint
-        )
-
-
-def _fallback(outline: _Outline) -> Iterator[FlowFault]:
-    name = outline.document.at("on_model_down", "transfer")
-    if isinstance(name, str):
-        yield from outline.target(("on_model_down", "transfer"), name)
-
-
-def _links(outline: _Outline, path: Path, node: Node | None) -> Iterator[FlowFault]:
-    match node:
-        case Talk():
-            for index, name in enumerate(node.transfers or ()):
-                yield from outline.target((*path, "transfers", index), name)
-            for exit_name, way in node.exits.items():
-                yield from outline.link((*path, "exits", exit_name, "to"), way.to)
-        case TransferNode():
-            yield from outline.target((*path, "target"), node.target)
-        case HangUpNode() | None:
-            return
-
-
-def _unreachable(outline: _Outline) -> Iterator[FlowFault]:
-    start = outline.document.at("start")
-    if start not in outline.nodes or None in outline.nodes.values():
+    if not ahead or None in ahead or not all(isinstance(node, dict) for node in nodes.values()):
         return
-    reached, ahead = {start}, [start]
+    reached: set[str | None] = set()
     while ahead:
-        node = outline.nodes.get(ahead.pop())
-        for way in node.exits.values() if isinstance(node, Talk) else ():
-            if way.to not in reached:
-                reached.add(way.to)
-                ahead.append(way.to)
-    for name in outline.nodes:
+        name = ahead.pop()
+        if name is not None and name not in reached:
+            reached.add(name)
+            ahead.extend(_meant(to, nodes) for _, to in _exits(document, name))
+    for name in nodes:
         if name not in reached:
             hint = "add an exit that goes to it, or take it out"
-            yield outline.document.fault(
-                ("nodes", name), f"nothing leads to `{short(name)}`", hint, at_key=True
-            )
+            yield document.fault(("nodes", name), f"nothing leads to `{short(name)}`", hint, at_key=True)
 
 
-def numbers_of(document: Document) -> list[tuple[Path, str]]:
-    """The business's own numbers that can be read, as E.164, each with its path."""
+def _meant(name: str, nodes: dict[str, object]) -> str | None:
+    if name in nodes:
+        return name
+    return next(iter(get_close_matches(name, nodes, n=1, cutoff=0.7)), None)
+
+
+def _numbers(document: Document) -> list[tuple[Path, str]]:
+    """The business's own numbers that can be read, as E.164, each with its place."""
     listed = document.at("numbers")
-    pairs = enumerate(listed if isinstance(listed, list) else [])
-    read = ((index, e164(raw)) for index, raw in pairs if isinstance(raw, str))
-    return [(("numbers", index), number) for index, number in read if number is not None]
+    count = len(listed) if isinstance(listed, list) else 0
+    read = (
+        (path, e164(raw)) for path, raw in _texts(document, [("numbers", index) for index in range(count)])
+    )
+    return [(path, number) for path, number in read if number is not None]
 
 
-def _own_number(outline: _Outline) -> Iterator[FlowFault]:
+def _own_number(document: Document) -> Iterator[FlowFault]:
     """A transfer to the business's own number would come back here: a circle of paid calls."""
-    own = {number for _, number in numbers_of(outline.document)}
-    for name in outline.targets:
-        raw = outline.document.at("transfers", name, "number")
-        if isinstance(raw, str) and e164(raw) in own:
-            path = ("transfers", name, "number")
+    own = {number for _, number in _numbers(document)}
+    paths: list[Path] = [("transfers", name, "number") for name in document.mapping("transfers")]
+    for path, raw in _texts(document, paths):
+        if e164(raw) in own:
             hint = "give the number of the people's own telephone"
-            yield outline.document.fault(path, "this number is answered by this flow itself", hint)
+            yield document.fault(path, "this number is answered by this flow itself", hint)
+
+
+def taken_twice(documents: Iterable[Document]) -> list[FlowFault]:
+    """Numbers and ids claimed more than once, by one business or by two: the later place is at fault."""
+    faults: list[FlowFault] = []
+    first: dict[tuple[str, str], tuple[str, Place]] = {}
+    for document in documents:
+        ids = [("id", path, text) for path, text in _texts(document, [("id",)])]
+        numbers = [("number", path, number) for path, number in _numbers(document)]
+        for kind, path, value in [*ids, *numbers]:
+            here = (document.file, document.values[path])
+            file, place = first.setdefault((kind, value), here)
+            if (file, place) != here:
+                hint = f"first in {file}:{place.line}; leave one of them"
+                faults.append(document.fault(path, f"{kind} {short(value)} is taken already", hint))
+    return faults

@@ -1,0 +1,56 @@
+"""The shipped businesses are good examples: no fault, no warning, enough to talk about, no real numbers."""
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from callflows.check import check_paths
+from callflows.engine import estimate_tokens, instructions, start
+from callflows.model import Business
+from callflows.parse import load_folder
+
+FOLDER = Path(str(files("callflows"))) / "businesses"
+BOOK = load_folder(FOLDER)
+SHIPPED = sorted(BOOK.businesses.values(), key=lambda business: business.id)
+FICTIONAL = re.compile(r"\+1\d{3}55501\d{2}")
+
+
+def test_both_are_there_without_fault_or_warning() -> None:
+    assert [business.name for business in SHIPPED] == ["Harbor Dental", "Northside Plumbing"]
+    assert check_paths(FOLDER) == []
+
+
+@pytest.mark.parametrize("business", SHIPPED, ids=lambda business: business.id)
+def test_numbers_are_of_the_fictional_range(business: Business) -> None:
+    numbers = [*business.numbers, *(target.number for target in business.transfers.values())]
+    assert all(FICTIONAL.fullmatch(number) for number in numbers)
+    assert len(set(numbers)) == len(numbers)
+
+
+@pytest.mark.parametrize("business", SHIPPED, ids=lambda business: business.id)
+def test_facts_are_sentences_to_be_spoken_and_all_fit(business: Business) -> None:
+    assert len(business.facts) >= 12
+    assert all(re.fullmatch(r"[A-Z][^$%€\n]+\.", fact) for fact in business.facts)
+    text = instructions(business, start(business))
+    assert all(f"\n- {fact}" in text for fact in business.facts)
+    assert estimate_tokens(text) < 2_000
+
+
+@pytest.mark.parametrize(
+    ("business_id", "words"),
+    [
+        (
+            "harbor-dental",
+            ["open", "check-up", "parking", "insurance", "cancel", "emergency", "wharf street"],
+        ),
+        (
+            "northside-plumbing",
+            ["open", "call-out fee", "serve", "cancel", "emergency", "valve", "guaranteed"],
+        ),
+    ],
+)
+def test_what_callers_ask_is_answered(business_id: str, words: list[str]) -> None:
+    told = " ".join(BOOK.businesses[business_id].facts).lower()
+    assert [word for word in words if word not in told] == []

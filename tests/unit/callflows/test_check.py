@@ -1,0 +1,71 @@
+"""Warnings: a file that works and will disappoint somebody."""
+
+from pathlib import Path
+
+import pytest
+
+from callflows.check import check_paths
+from callflows.faults import Severity
+from tests.unit.callflows.examples import CLINIC, changed
+
+
+def checked(folder: Path, text: str) -> list[tuple[int, str, str]]:
+    (folder / "f.yaml").write_text(text)
+    return [(fault.line, fault.severity.value, fault.message) for fault in check_paths(folder)]
+
+
+def test_a_good_folder_has_nothing_to_tell(tmp_path: Path) -> None:
+    assert checked(tmp_path, CLINIC) == []
+    assert check_paths(tmp_path / "f.yaml") == []
+
+
+def test_errors_are_told_without_raising(tmp_path: Path) -> None:
+    assert checked(tmp_path, changed("start: main", "start: x"))[0][:2] == (13, "error")
+    assert [fault.severity for fault in check_paths(tmp_path / "none")] == [Severity.ERROR]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (
+            "start:",
+            "language: de-DE\nstart:",
+            {(1, "callers are welcomed back in English"), (1, "a failure is told in English")},
+        ),
+        (
+            "start:",
+            "language: de-DE\nresume: {say: Wieder da}\non_model_down: {transfer: desk}\nstart:",
+            {(15, "a failure is told in English")},
+        ),
+        ("start:", "language: de\nresume: {greeting: never}\non_model_down: {say: Leider}\nstart:", set()),
+        ("Ask which day suits.", "Ask. " * 9_000, {(26, "too long for a speech model: the end is left out")}),
+        ("Be kind.", "Be kind. " * 9_000, {(6, "too long for a speech model: the end is left out")}),
+    ],
+)
+def test_warnings(tmp_path: Path, old: str, new: str, told: set[tuple[int, str]]) -> None:
+    assert set(checked(tmp_path, changed(old, new))) == {(line, "warning", message) for line, message in told}
+
+
+def test_a_node_nobody_can_be_reached_from_and_a_target_nobody_uses(tmp_path: Path) -> None:
+    text = changed(
+        "    exits:\n      back: {to: main, when: something else is wanted}\n", "    transfers: []\n"
+    )
+    unused = text.replace("start: main", '  boss: {number: "+16175550109", description: x}\nstart: main')
+    assert checked(tmp_path, unused) == [
+        (13, "warning", "no node transfers to `boss`"),
+        (24, "warning", "from `booking` a caller reaches nobody: hanging up is the only way out"),
+    ]
+
+
+def test_facts_that_do_not_fit(tmp_path: Path) -> None:
+    facts = "".join(f"  - Fact {number} {'x' * 1_000}\n" for number in range(100))
+    ((line, severity, message),) = checked(tmp_path, changed("  - We open at nine.\n", facts))
+    assert severity == "warning"
+    kept = int(message.split(": ")[1].split()[0])
+    assert 20 < kept < 60
+    assert line == 8 + kept
+
+
+def test_a_file_with_the_other_ending_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "g.yml").write_text(CLINIC)
+    assert checked(tmp_path, CLINIC) == [(1, "warning", "is not read")]
