@@ -94,7 +94,7 @@ class _Composer(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
+            event = self.peek_event()  # type: ignore[no-untyped-call]
             raise yaml.MarkedYAMLError(problem="nested too deeply", problem_mark=event.start_mark)
         node: yaml.Node | None = super().compose_node(parent, index)
         self.depth -= 1

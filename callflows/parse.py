@@ -1,7 +1,7 @@
 """Flow files into businesses, or all that is wrong with them, each fault with its place."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -165,11 +165,18 @@ def _parse(text: str, file: str) -> ParsedFile:
     try:
         business = Business.model_validate(document.value)
     except ValidationError as invalid:
-        faults.extend(
-            _told(document, error) for error in invalid.errors() if error["type"] != REFERENCE_ERROR
-        )
+        faults.extend(_told(document, error) for error in _worth_telling(invalid.errors()))
     faults.extend([*reference_faults(document), *taken_twice([document])])
     return ParsedFile(file, text, document, None if faults else business, in_order(faults))
+
+
+def _worth_telling(errors: list[ErrorDetails]) -> Iterator[ErrorDetails]:
+    """Without what other faults tell better: lost names (told by place), a list "empty" of good items only."""
+    above = {error["loc"][:depth] for error in errors for depth in range(len(error["loc"]))}
+    for error in errors:
+        shortened = error["type"] == "too_short" and error["loc"] in above
+        if error["type"] != REFERENCE_ERROR and not shortened:
+            yield error
 
 
 def _told(document: Document, error: ErrorDetails) -> FlowFault:
