@@ -1,0 +1,150 @@
+"""Which function the sandbox calls, and when: one rule each, tried in order. docs/sandbox.md lists them."""
+
+import re
+from collections.abc import Callable
+
+from ivr.sandbox.brain import Answer
+from ivr.sandbox.language import is_unfinished, stems
+from ivr.sandbox.scene import Scene, calling, choices, plain, property_of
+
+OFFER = "Shall I connect you to a person?"
+FAREWELL = "Thank you for calling. Goodbye."
+CONNECTING = "One moment, I'll connect you."
+
+_CONCEALED_MS = 200
+_SPEED_STEP = 0.2
+_SPEED_RANGE = (0.25, 1.5)
+_PATIENT_MS = 1_200
+_LONG_FAREWELL_WORDS = 12
+
+_ASKS_TO_CONNECT = re.compile(
+    r"\b(put me through|connect me|transfer me|pass me (on|over|to)|(speak|talk)(ing)? (to|with)|operator)\b"
+)
+_A_PERSON = re.compile(
+    r"\b(a |an |the |some|real |human )*(person|human|someone|somebody|operator|agent|representative|receptionist"
+    r"|colleague|manager|member of staff)\b"
+)
+_INSISTS = re.compile(r"\b(put me through|connect me|transfer me|pass me)\b")
+_GOODBYE = re.compile(
+    r"\b(good ?bye|bye|hang up|that's all|that is all|that'll be all|that will be all|that's it for|nothing else"
+    r"|no that's it|have a (nice|good|great) (day|evening|one))\b"
+)
+_SLOWER = re.compile(r"\b(slower|slow down|slowly|too fast|too quick(ly)?)\b")
+_FASTER = re.compile(r"\b(faster|speed up|quicker|more quickly|hurry up|too slow(ly)?)\b")
+_BRIEF = re.compile(
+    r"\b(be brief|briefly|keep it short|short answers?|shorter answers?|in one sentence|more briefly)\b"
+)
+_LONGER = re.compile(r"\b(more detail|in detail|longer answers?|explain more)\b")
+_PATIENCE = re.compile(
+    r"\b(more time|let me think|don't (interrupt|rush|cut)|stop (interrupting|cutting)|wait for me|be patient)\b"
+)
+
+
+def choose(scene: Scene) -> Answer | None:
+    """The first rule that applies; None: no function is to be called."""
+    return next((answer for rule in RULES if (answer := rule(scene)) is not None), None)
+
+
+def directive_in(sentence: str) -> bool:
+    """Whether a sentence is about how to speak or listen rather than about the matter."""
+    said = plain(sentence)
+    return any(pattern.search(said) for pattern in (_SLOWER, _FASTER, _BRIEF, _LONGER, _PATIENCE))
+
+
+def _defer(scene: Scene) -> Answer | None:
+    tool = scene.tool("defer_response")
+    broken = scene.numbers.get("concealed_ms", 0.0) >= _CONCEALED_MS
+    if tool is None or not broken or not is_unfinished(scene.turn):
+        return None
+    return calling(
+        tool, {property_of(tool, "reason", "string"): "the network lost part of an unfinished turn"}
+    )
+
+
+def _transfer(scene: Scene) -> Answer | None:
+    tool = scene.tool("transfer")
+    if tool is None or not scene.turn:
+        return None
+    said = plain(scene.turn)
+    argument = property_of(tool, "target", "string")
+    targets = choices(tool, argument)
+    accepted = scene.accepts and scene.last_reply.rstrip().endswith(OFFER)
+    named = _best_target(said, targets)
+    asked = bool(_ASKS_TO_CONNECT.search(said))
+    wanted = accepted or _INSISTS.search(said) or (asked and (named or _A_PERSON.search(said)))
+    if not wanted or not (targets or not tool.parameters.get("required")):
+        return None
+    target = named or _usual_target(targets)
+    return calling(tool, {argument: target} if target else {}, CONNECTING)
+
+
+def _best_target(said: str, targets: list[str]) -> str:
+    present = stems(said)
+    scored = [(len(stems(re.sub(r"[_-]+", " ", target)) & present), target) for target in targets]
+    score, target = max(scored, key=lambda pair: pair[0], default=(0, ""))
+    return target if score else ""
+
+
+def _usual_target(targets: list[str]) -> str:
+    usual = ("reception", "front", "operator", "office", "desk", "person", "staff", "host")
+    return next(
+        (target for word in usual for target in targets if word in target.lower()),
+        targets[0] if targets else "",
+    )
+
+
+def _hang_up(scene: Scene) -> Answer | None:
+    tool = scene.tool("hang_up")
+    said = plain(scene.turn)
+    if tool is None or not _GOODBYE.search(said) or len(said.split()) > _LONG_FAREWELL_WORDS:
+        return None
+    argument = property_of(tool, "reason", "string")
+    required = tool.parameters.get("required") or []
+    return calling(tool, {argument: "the caller said goodbye"} if argument in required else {}, FAREWELL)
+
+
+def _go_on_or_afresh(scene: Scene) -> Answer | None:
+    afresh, go_on = scene.tool("start_afresh"), scene.tool("go_on")
+    if afresh is not None and scene.declines:
+        return calling(afresh, {})
+    if go_on is not None and scene.accepts:
+        return calling(go_on, {})
+    return None
+
+
+def _speed(scene: Scene) -> Answer | None:
+    tool = scene.tool("set_response_speed")
+    said = plain(scene.turn)
+    slower, faster = _SLOWER.search(said), _FASTER.search(said)
+    if tool is None or bool(slower) == bool(faster):
+        return None
+    speed = scene.numbers.get("speed", 1.0) + (_SPEED_STEP if faster else -_SPEED_STEP)
+    low, high = _SPEED_RANGE
+    return calling(tool, {property_of(tool, "speed", "number"): round(min(high, max(low, speed)), 2)})
+
+
+def _instruction(scene: Scene) -> Answer | None:
+    tool = scene.tool("set_response_instruction")
+    said = plain(scene.turn)
+    if tool is None or not (_BRIEF.search(said) or _LONGER.search(said)):
+        return None
+    text = "Answer in one short sentence." if _BRIEF.search(said) else "Answer in more detail."
+    return calling(tool, {property_of(tool, "text", "string"): text})
+
+
+def _silence(scene: Scene) -> Answer | None:
+    tool = scene.tool("set_vad_silence_duration")
+    if tool is None or not _PATIENCE.search(plain(scene.turn)):
+        return None
+    return calling(tool, {property_of(tool, "ms", "number"): _PATIENT_MS})
+
+
+RULES: tuple[Callable[[Scene], Answer | None], ...] = (
+    _defer,
+    _transfer,
+    _hang_up,
+    _go_on_or_afresh,
+    _speed,
+    _instruction,
+    _silence,
+)

@@ -1,0 +1,21 @@
+"""The brain of the unscripted sandbox: listens by ear, answers by `think`."""
+
+from ivr.sandbox.brain import Answer, HearPlan, Manners, Question
+from ivr.sandbox.think import think
+
+
+class Thinker:
+    """Behaves as the provider does."""
+
+    @property
+    def manners(self) -> Manners:
+        """Nothing unusual."""
+        return Manners()
+
+    def hear(self, item_id: str) -> HearPlan:
+        """By ear."""
+        return HearPlan(listen=True)
+
+    def answer(self, question: Question) -> Answer:
+        """By rule."""
+        return think(question)
