@@ -1,0 +1,163 @@
+"""What the web part needs of the rest. The composition root gives it; tests have their own."""
+
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from ivr.observe import Metrics
+from ivr.ports import CallerLink
+from ivr.web.slots import CallSlots
+from ivr.wire.signature import SignatureChecker
+from ivr.wire.tokens import Grant, StreamTokens
+from ivr.wire.twilio import StartInfo
+
+
+@dataclass(frozen=True, slots=True)
+class BusinessInfo:
+    """What the web part says in a business's name, in Twilio's own voice."""
+
+    id: str
+    name: str
+    language: str = "en-US"
+    busy_say: str = "All our lines are busy at the moment. Please call again in a few minutes."
+    down_say: str = "We are sorry, we cannot take your call right now. Please call again later."
+    down_number: str | None = None
+    """Where to connect the caller when nothing of ours works."""
+    not_reached_say: str = "I am sorry, nobody could take the call."
+
+
+class FlowLookup(Protocol):
+    """The businesses, in memory."""
+
+    def business_for(self, to_number: str) -> BusinessInfo | None:
+        """The business that owns the called number (`To`, E.164)."""
+        ...
+
+
+class OpenResult(StrEnum):
+    """What a call is to the registry when its voice webhook comes."""
+
+    NEW = "new"
+    KNOWN = "known"
+    OVER = "over"
+
+
+@dataclass(frozen=True, slots=True)
+class GoOn:
+    """The call goes on with a new stream; `say` comes before it."""
+
+    say: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The call is over; `say` comes before the hang-up."""
+
+    say: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TransferTo:
+    """The caller is to be connected to `number`, which comes from the flow's own targets only."""
+
+    number: str
+    say: str = ""
+    timeout_s: int = 20
+
+
+Outcome = GoOn | Ended | TransferTo
+
+
+@dataclass(frozen=True, slots=True)
+class StatusReport:
+    """A status callback. Twilio sends them unordered, repeated, or not at all; empty where not given."""
+
+    call_sid: str
+    call_status: str
+    stream_sid: str = ""
+    stream_event: str = ""
+    """`stream-started`, `stream-stopped` or `stream-error`."""
+    stream_error: str = ""
+
+    @property
+    def call_over(self) -> bool:
+        """Whether it says that the call is over."""
+        return self.call_status in ("completed", "busy", "failed", "no-answer", "canceled")
+
+
+class CallRegistry(Protocol):
+    """The calls, kept where every worker sees them. Each method may raise `StorageUnavailable`."""
+
+    async def open_call(
+        self, call_sid: str, business_id: str, caller: str | None, to_number: str
+    ) -> OpenResult:
+        """Create the call or find it: the webhook may come twice."""
+        ...
+
+    async def outcome(self, call_sid: str) -> Outcome:
+        """What to answer after a stream. A call nobody knows goes on."""
+        ...
+
+    async def status(self, report: StatusReport) -> None:
+        """Take note of a status callback. Nothing may be sent to Twilio for it while a stream runs (B063)."""
+        ...
+
+    async def transfer_result(self, call_sid: str, dial_status: str) -> Outcome:
+        """How a dial went (`DialCallStatus`), and what comes next; `Ended` for a call nobody knows."""
+        ...
+
+    async def spend_token(self, nonce: str, call_sid: str, expires_at: int) -> bool:
+        """Spend a stream token; `False` if it was spent before, by any worker."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """What works, by name; ready when all of it does."""
+
+    checks: dict[str, bool] = field(hash=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether calls can be taken in full."""
+        return all(self.checks.values())
+
+
+@dataclass(frozen=True, slots=True)
+class WebLimits:
+    """Bounds. A webhook's answer takes `answer_s` at most, each thing it asks of the registry `registry_s`."""
+
+    answer_s: float = 0.9
+    registry_s: float = 0.6
+    body_bytes: int = 64 * 1024
+    body_s: float = 5.0
+    start_s: float = 5.0
+    waiting_sockets: int = 64
+    streams_per_call: int = 20
+    """Streams one call may come back with before it gets the apology: a stream that fails at once must not loop."""
+
+
+RunCall = Callable[[CallerLink, StartInfo, Grant], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class WebDeps:
+    """Everything `create_app` needs."""
+
+    checker: SignatureChecker
+    tokens: StreamTokens
+    metrics: Metrics
+    slots: CallSlots
+    flows: FlowLookup
+    calls: CallRegistry
+    run_call: RunCall
+    """Runs one whole call on an accepted stream. The link is closed after it."""
+    ready: Callable[[], Awaitable[Readiness]]
+    draining: Callable[[], bool]
+    limits: WebLimits = field(default_factory=WebLimits)
+    now: Callable[[], float] = time.time
+    """Unix time, s: tokens cross workers."""
+    new_nonce: Callable[[], str] = field(default=lambda: secrets.token_urlsafe(12))

@@ -1,0 +1,98 @@
+"""A webhook's request, read with bounds and checked; what it says, typed."""
+
+import asyncio
+import re
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+from starlette.datastructures import ImmutableMultiDict
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
+
+from ivr.web.deps import WebDeps
+from ivr.wire.signature import Origin
+
+MAX_FIELDS = 500
+_CALL_SID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A request that is not Twilio's, or cannot be read: nothing was done for it."""
+
+    status: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """A signed webhook. Fields are empty where Twilio gave none, or a CallSid that cannot be one."""
+
+    origin: Origin
+    call_sid: str
+    from_: str
+    to: str
+    stir: str
+    call_status: str
+    dial_status: str
+    stream_sid: str
+    stream_event: str
+    stream_error: str
+    streams_before: int
+    """How many streams this call had, by the query of our own continue URL (which the signature covers)."""
+
+
+def target_of(connection: HTTPConnection) -> str:
+    """Path and query as they were sent."""
+    path: bytes = connection.scope.get("raw_path") or connection.scope["path"].encode()
+    query: bytes = connection.scope.get("query_string", b"")
+    return (path + (b"?" + query if query else b"")).decode("latin-1")
+
+
+async def read_webhook(request: Request, deps: WebDeps) -> Webhook | Refused:
+    """Read the form within bounds and check its signature."""
+    try:
+        async with asyncio.timeout(deps.limits.body_s):
+            body = await _body(request, deps.limits.body_bytes)
+        if body is None:
+            return Refused(413, "size")
+        fields = parse_qsl(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
+    except TimeoutError:
+        return Refused(408, "slow")
+    except (ClientDisconnect, ValueError):
+        return Refused(400, "form")
+    form = ImmutableMultiDict(fields)
+    host = request.headers.get("host", "")
+    signature = request.headers.get("x-twilio-signature", "")
+    origin = deps.checker.origin(host)
+    if origin is None or not deps.checker.check_post(target_of(request), host, form, signature):
+        return Refused(403, "signature")
+    return _webhook(origin, form, request.query_params.get("n", ""))
+
+
+async def _body(request: Request, limit: int) -> bytes | None:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
+            return None
+    return bytes(body)
+
+
+def _webhook(origin: Origin, form: "ImmutableMultiDict[str, str]", streams: str) -> Webhook:
+    def field(name: str) -> str:
+        return str(form.get(name, ""))
+
+    call_sid = field("CallSid")
+    return Webhook(
+        origin=origin,
+        call_sid=call_sid if _CALL_SID.fullmatch(call_sid) else "",
+        from_=field("From"),
+        to=field("To"),
+        stir=field("StirVerstat"),
+        call_status=field("CallStatus"),
+        dial_status=field("DialCallStatus"),
+        stream_sid=field("StreamSid"),
+        stream_event=field("StreamEvent"),
+        stream_error=field("StreamError"),
+        streams_before=int(streams) if streams.isdecimal() and len(streams) < 6 else 0,
+    )

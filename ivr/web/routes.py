@@ -1,0 +1,28 @@
+"""The web application: which path is answered by what."""
+
+from starlette.applications import Starlette
+from starlette.routing import Route, WebSocketRoute
+
+from ivr.web.deps import WebDeps
+from ivr.web.health import HealthRoutes
+from ivr.web.media import MediaRoute
+from ivr.web.voice import CONTINUE_PATH, MEDIA_PATH, STATUS_PATH, TRANSFERRED_PATH, VoiceRoutes
+
+VOICE_PATH = "/twilio/voice"
+
+
+def create_app(deps: WebDeps) -> Starlette:
+    """The application. It owns no background task: a call lives in its socket's request."""
+    voice, media, health = VoiceRoutes(deps), MediaRoute(deps), HealthRoutes(deps)
+    return Starlette(
+        routes=[
+            Route(VOICE_PATH, voice.voice, methods=["POST"]),
+            Route(CONTINUE_PATH, voice.continue_, methods=["POST"]),
+            Route(STATUS_PATH, voice.status, methods=["POST"]),
+            Route(TRANSFERRED_PATH, voice.transferred, methods=["POST"]),
+            WebSocketRoute(MEDIA_PATH, media.media),
+            Route("/healthz", health.healthz),
+            Route("/readyz", health.readyz),
+            Route("/metrics", health.metrics),
+        ]
+    )
