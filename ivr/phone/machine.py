@@ -326,8 +326,14 @@ class CallMachine:
         self.board.tell(EventKind.ENDED, reason)
 
     def _resolve(self, url: str) -> str:
-        """A URL of a document, relative to that document's own ("" is itself)."""
-        return urljoin(self._url, url) if url else self._url
+        """A URL of a document, relative to that document's own ("" is itself, and so is what is no URL)."""
+        try:
+            resolved = urljoin(self._url, url)
+            urlsplit(resolved).port  # noqa: B018  (raises for a port that cannot be)
+        except ValueError:
+            self.board.violation("11100: a URL that cannot be read")
+            return self._url
+        return resolved
 
     def _common_form(self) -> Form:
         """What every request carries. An empty value counts in the signature too; Twilio sends some."""

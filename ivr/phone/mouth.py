@@ -10,6 +10,12 @@ _DIGIT_FRAMES = 200 // FRAME_MS
 _WAIT_FRAMES = 500 // FRAME_MS
 
 
+def check_keys(digits: str) -> None:
+    """Raises ValueError where a key is none that a telephone has, or `w`."""
+    if not DIGITS.issuperset(digits.replace("w", "")):
+        raise ValueError("keys are 0-9, *, #, A-D, and w for half a second")
+
+
 @dataclass(frozen=True)
 class Mouthful:
     """One frame of the caller: 160 bytes, a key pressed in it or "", and the words of the utterance it is of.
@@ -47,14 +53,13 @@ class Mouth:
 
     def press(self, digits: str) -> None:
         """Queue key presses, 200 ms each; `w` waits half a second. Raises ValueError on anything else."""
+        check_keys(digits)
         for key in digits:
             if key == "w":
                 self._queue.extend([_SILENT] * _WAIT_FRAMES)
-            elif key in DIGITS:
+            else:
                 self._queue.append(Mouthful(digit=key))
                 self._queue.extend([_SILENT] * (_DIGIT_FRAMES - 1))
-            else:
-                raise ValueError("keys are 0-9, *, #, A-D, and w for half a second")
 
     def frame(self) -> Mouthful:
         """The next 20 ms."""

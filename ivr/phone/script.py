@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ivr.phone.mouth import check_keys
 from ivr.phone.playback import FarSide
 
 
@@ -47,10 +48,13 @@ class Say:
 
 @dataclass(frozen=True)
 class Dtmf:
-    """Press keys: 0-9, *, #, A-D; `w` waits half a second."""
+    """Press keys: 0-9, *, #, A-D; `w` waits half a second. Raises ValueError for anything else."""
 
     digits: str
     when: Timing = AfterReply()
+
+    def __post_init__(self) -> None:
+        check_keys(self.digits)
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class StreamLeg:
     # -- the verb's life -------------------------------------------------------------------------
 
     def begin(self) -> None:
-        parts = urlsplit(self._verb.url)
+        parts = urlsplit(self._resolve(self._verb.url))
         if parts.query or parts.fragment:
             self._board.violation("31920: the Stream's url has a query, which is dropped")
         secure = parts.scheme == "wss" or (parts.scheme == "ws" and is_loopback(parts.hostname or ""))

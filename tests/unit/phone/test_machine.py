@@ -267,6 +267,32 @@ def test_a_streams_status_callbacks_and_the_action_of_its_connect() -> None:
     assert [url for url, _ in bench.fetched] == [f"{BASE}/twilio/voice", f"{BASE}/next"]
 
 
+def test_a_refused_handshake_is_told_and_the_call_goes_on_after_connect() -> None:
+    bench = _bench()
+    leg = bench.machine.stream(bench.serial)
+    assert leg is not None
+    bench.close(1006)
+    bench.machine.update(RestUpdate(twiml=CONNECT))
+    refused = bench.machine.stream(bench.serial + 1)
+    assert refused is not None
+    refused.refused("HTTP 403")
+    bench.machine.board.take_effects()
+    bench.run(1_000)
+
+    assert bench.machine.end is EndReason.SERVICE_HUNG_UP
+    assert bench.record().violations == ("31920: the stream was refused: HTTP 403",)
+    ended = [event.text for event in bench.record().of(EventKind.STREAM_ENDED)]
+    assert ended == ["closed by the service: 1006", "refused"]
+
+
+@pytest.mark.parametrize("url", ["http://[bad/x", "https://h:99999999/x"])
+def test_a_url_that_is_none_ends_in_violations_not_in_an_exception(url: str) -> None:
+    bench = _document(f"<Redirect>{url}</Redirect>")
+
+    assert bench.machine.end is EndReason.FAILED
+    assert bench.record().violations[0] == "11100: a URL that cannot be read"
+
+
 # -- REST ----------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@ import pytest
 
 from ivr.phone.line import SILENT_FRAME
 from ivr.phone.mouth import Mouth
+from ivr.phone.script import Dtmf
 from tests.unit.phone.harness import tone
 
 
@@ -33,6 +34,8 @@ def test_keys_are_a_fifth_of_a_second_apart_and_silent() -> None:
 def test_a_key_that_no_telephone_has_is_refused() -> None:
     with pytest.raises(ValueError, match="0-9"):
         Mouth().press("12x")
+    with pytest.raises(ValueError, match="0-9"):
+        Dtmf("12x")
 
 
 def test_saying_nothing_is_nothing() -> None:
