@@ -1,0 +1,184 @@
+"""`ivr`: the command line. Each command says in its help what it does and shows an example."""
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.console import Console
+
+from callflows.check import check_paths
+from callflows.parse import FlowErrors
+from callflows.schema import json_schema
+from ivr import __version__, demo, observe, simulate
+from ivr.app import ServeOptions, database, flow_folder, serve
+from ivr.errors import CallthreadError, ConfigError
+from ivr.jobs import run_jobs
+from ivr.operate import migrate_database, print_call, print_calls
+from ivr.sandbox import __main__ as sandbox_program
+from ivr.server import run
+from ivr.settings import Settings
+
+app = typer.Typer(
+    help="A telephone service that answers a business's number with a speech model and never loses the thread.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+flows_app = typer.Typer(help="Call flows: one YAML file for each business.", no_args_is_help=True)
+calls_app = typer.Typer(help="Calls of the past and calls under way.", no_args_is_help=True)
+db_app = typer.Typer(help="The database's schema.", no_args_is_help=True)
+app.add_typer(flows_app, name="flows")
+app.add_typer(calls_app, name="calls")
+app.add_typer(db_app, name="db")
+
+T = TypeVar("T")
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def main() -> None:
+    """The program. Expected errors are one line on stderr and exit code 1; a wrong setting is 2."""
+    try:
+        app()
+    except ConfigError as error:
+        err.print(f"ivr: {error}", style="red", markup=False)
+        sys.exit(2)
+    except FlowErrors as error:
+        err.print("\n".join(str(fault) for fault in error.errors), markup=False, soft_wrap=True)
+        sys.exit(1)
+    except CallthreadError as error:
+        err.print(f"ivr: {error}", style="red", markup=False, soft_wrap=True)
+        sys.exit(1)
+
+
+def _settings() -> Settings:
+    settings = Settings.load()
+    observe.configure(settings.log_level, settings.log_format, settings.secrets())
+    return settings
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    return run(work)
+
+
+@app.command("serve")
+def serve_command(
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8080,
+    sandbox: Annotated[bool, typer.Option("--sandbox", help="Answer with the offline model.")] = False,
+    worker: Annotated[bool, typer.Option(help="Run the background jobs beside it.")] = True,
+) -> None:
+    """Answer calls until Ctrl-C or SIGTERM; live calls are then handed over first (IVR_DRAIN_S).
+
+    Example: OPENAI_API_KEY=… TWILIO_AUTH_TOKEN=… IVR_PUBLIC_URL=https://ivr.example.com ivr serve --host 0.0.0.0
+    """
+    settings = _settings()
+    settings = settings.with_sandbox() if sandbox else settings
+
+    def ready(address: str) -> None:
+        out.print(f"callthread {__version__} answers at {settings.public_url or address}")
+        out.print("Twilio's voice webhook: POST /twilio/voice (see README). Stop with Ctrl-C.")
+
+    _run(serve(settings, ServeOptions(host, port, worker), ready))
+
+
+@app.command("worker")
+def worker_command() -> None:
+    """Run background jobs only (summaries, embeddings, threads). `ivr serve` runs one unless told --no-worker."""
+    _run(run_jobs(_settings()))
+
+
+@app.command("sandbox")
+def sandbox_command(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.")] = sandbox_program.DEFAULT_PORT,
+    script: Annotated[Path | None, typer.Option(help="YAML of scripted turns, for tests.")] = None,
+) -> None:
+    """The offline speech-model server alone. It speaks OpenAI's Realtime protocol; it is not a language model.
+
+    Example: ivr sandbox --port 9000, then IVR_REALTIME_URL=ws://127.0.0.1:9000/v1 ivr serve
+    """
+    _settings()
+    arguments = ["--host", host, "--port", str(port)]
+    raise typer.Exit(sandbox_program.main(arguments + (["--script", str(script)] if script else [])))
+
+
+@app.command("demo")
+def demo_command(
+    keep: Annotated[Path | None, typer.Option(help="Keep data and recordings in this folder.")] = None,
+) -> None:
+    """A caller dials, talks, is cut off, calls back and goes on, on the whole real service with the offline model."""
+    observe.configure("error", "console", ())
+    _run(demo.run_demo(out, keep))
+
+
+@app.command("call")
+def call_command(
+    url: Annotated[str, typer.Argument(help="The running service, e.g. http://127.0.0.1:8080")],
+    from_: Annotated[str, typer.Option("--from", help="The caller's number (E.164), or anonymous.")],
+    to: Annotated[str, typer.Option("--to", help="A number of one of the service's businesses.")],
+    audio: Annotated[list[Path] | None, typer.Option(help="WAV to say, one an utterance; repeat.")] = None,
+    say: Annotated[list[str] | None, typer.Option(help="Text to say, one an utterance; repeat.")] = None,
+    loss: Annotated[Path | None, typer.Option(help="0/1 loss trace, or *.delay_ms.txt delays.")] = None,
+    drop_after: Annotated[float | None, typer.Option(help="The line drops after so many seconds.")] = None,
+    dtmf: Annotated[str, typer.Option(help="Keys to press after the utterances.")] = "",
+    record: Annotated[Path | None, typer.Option(help="Write both sides to this stereo WAV.")] = None,
+) -> None:
+    """A simulated phone: calls a running service as Twilio would. Signs with TWILIO_AUTH_TOKEN over IVR_PUBLIC_URL.
+
+    Example: ivr call --from +12025550143 --to +16175550110 --say "What does a check-up cost?" http://127.0.0.1:8080
+    """
+    settings = _settings()
+    plan = simulate.Plan(
+        url, from_, to, tuple(audio or ()), tuple(say or ()), loss, drop_after, dtmf, record
+    )
+    raise typer.Exit(_run(simulate.place(settings, plan, out)))
+
+
+@flows_app.command("check")
+def flows_check(
+    path: Annotated[Path | None, typer.Argument(help="A folder or file; default: IVR_CALLFLOWS.")] = None,
+) -> None:
+    """Check call flows; every fault with file:line:column and how to mend it. Exit code 1 if there is an error."""
+    where = path or flow_folder(Settings.load())
+    if not where.exists():
+        raise CallthreadError(f"{where}: there is no such file or folder")
+    faults = check_paths(where)
+    for fault in faults:
+        out.print(str(fault), markup=False, soft_wrap=True)
+    errors = sum(fault.severity == "error" for fault in faults)
+    out.print(f"{where}: {errors} errors, {len(faults) - errors} warnings", markup=False, soft_wrap=True)
+    raise typer.Exit(1 if errors else 0)
+
+
+@flows_app.command("schema")
+def flows_schema() -> None:
+    """Print the JSON Schema of a flow file, for editors."""
+    out.print_json(data=json_schema())
+
+
+@calls_app.command("list")
+def calls_list(
+    business: Annotated[str, typer.Option(help="The business's id; default: all of them.")] = "",
+    limit: Annotated[int, typer.Option(help="So many of each business, newest first.")] = 20,
+) -> None:
+    """List calls, newest first."""
+    _run(print_calls(_settings(), out, business, limit))
+
+
+@calls_app.command("show")
+def calls_show(
+    call_sid: Annotated[str, typer.Argument(help="The CallSid, as `ivr calls list` shows it.")],
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Show a call turn by turn: heard and said, window, tokens, cost, delay."""
+    _run(print_call(_settings(), out, call_sid, as_json=as_json))
+
+
+@db_app.command("upgrade")
+def db_upgrade() -> None:
+    """Bring the database (IVR_DATABASE_URL, else the embedded one) to this version's schema. Safe to run twice."""
+    _run(migrate_database(_settings(), out))

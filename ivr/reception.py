@@ -1,0 +1,174 @@
+"""Receives an accepted stream: who calls, what was before, what is said first; then runs the call."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from callflows import engine
+from callflows.model import Business
+from callflows.parse import FlowBook
+from ivr.call import Call, CallEnd, Surroundings
+from ivr.core.commands import ReportTurn
+from ivr.core.events import LineClosed
+from ivr.core.session import CallCore
+from ivr.core.setup import CallSetup, Tuning, restore
+from ivr.errors import CallTakenOver, StorageUnavailable
+from ivr.observe import Metrics
+from ivr.pacing import MonotonicClock, Pacer
+from ivr.ports import CallerLink, ModelLink
+from ivr.registry import Registry
+from ivr.remembering import Claim, StoreJournal, StoreRecall, in_our_terms
+from ivr.wire.tokens import Grant
+from ivr.wire.twilio import StartInfo
+from memory.calls import CallRow
+from memory.model import Owner
+from memory.service import Memory
+from memory.store import Store
+
+LINE_BROKE = "Sorry, the line broke for a moment. Please go on."
+GOING_AWAY = 1001
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What every call of this process shares."""
+
+    book: FlowBook
+    store: Store
+    memory: Memory
+    registry: Registry
+    metrics: Metrics
+    clock: MonotonicClock
+    pacer: Pacer
+    new_model: Callable[[], ModelLink]
+    model_name: str
+    tuning: Tuning
+
+
+class Reception:
+    """Runs the calls of this process; the newest stream of a call wins."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._live: dict[str, Call] = {}
+
+    async def run_call(self, line: CallerLink, start: StartInfo, grant: Grant) -> None:
+        """One whole call on one accepted stream (`ivr.web.deps.RunCall`)."""
+        parts = self._parts
+        business = parts.book.businesses.get(grant.business_id)
+        if business is None:
+            log.error("business_gone", business=grant.business_id)
+            return
+        owner = Owner(business.id, grant.caller)
+        flow_hash = parts.book.hash_of(business.id)
+        claim = Claim(parts.store, owner, start.call_sid, start.stream_sid, grant.to_number, flow_hash)
+        try:
+            setup = await self._prepare(business, claim)
+        except CallTakenOver:
+            log.info("call_is_over_already")
+            return
+        await self._run(line, claim, setup)
+
+    def hand_over(self) -> None:
+        """This worker stops: every call leaves at its next quiet moment."""
+        for call in tuple(self._live.values()):
+            call.hand_over()
+
+    async def _run(self, line: CallerLink, claim: Claim, setup: CallSetup) -> None:
+        parts, sid = self._parts, claim.call_sid
+        core = CallCore(setup, parts.clock.now_ms())
+        call = Call(
+            core,
+            Surroundings(
+                line=line,
+                new_model=parts.new_model,
+                recall=StoreRecall(parts.memory, claim.owner, sid),
+                journal=StoreJournal(parts.memory, parts.store, claim, parts.model_name),
+                clock=parts.clock,
+                subscribe=parts.pacer.subscribe,
+                on_turn=self._report,
+            ),
+        )
+        older, self._live[sid] = self._live.get(sid), call
+        if older is not None:
+            older.receive(LineClosed(GOING_AWAY))
+        parts.registry.began(sid)
+        end = CallEnd(None)
+        try:
+            end = await call.run()
+        finally:
+            if self._live.get(sid) is call:
+                del self._live[sid]
+                parts.registry.ended(sid, end)
+            parts.metrics.calls_ended.labels(end.reason or "left").inc()
+            log.info("stream_over", reason=end.reason or "left", last=core.transitions[-3:])
+
+    async def _prepare(self, business: Business, claim: Claim) -> CallSetup:
+        """Where this call begins. Without a database it begins as a new one."""
+        try:
+            await claim.epoch()
+            async with in_our_terms():
+                row = await self._parts.store.get_call(claim.call_sid)
+                return await self._setup(business, row)
+        except StorageUnavailable:
+            log.warning("call_without_memory")
+            return self._fresh(business, claim.call_sid)
+
+    async def _setup(self, business: Business, row: CallRow | None) -> CallSetup:
+        if row is None:
+            raise CallTakenOver("the call was forgotten")
+        if row.snapshot is not None:
+            restored = restore(row.snapshot)
+            return replace(
+                self._fresh(business, row.call_sid),
+                flow=engine.FlowState.from_json(restored.flow_json, business),
+                opening=LINE_BROKE,
+                resumed=restored.resumed,
+                exchange_no=restored.exchange_no,
+                speed=restored.speed,
+            )
+        return await self._resumed(business, row) or self._fresh(business, row.call_sid)
+
+    async def _resumed(self, business: Business, row: CallRow) -> CallSetup | None:
+        """The dropped call that this caller is taken back to, if there is one."""
+        policy, parts = business.resume, self._parts
+        if policy.greeting == "never":
+            return None
+        await parts.registry.settle(business.id, row.caller)
+        dropped = await parts.store.find_dropped(business.id, row.caller, policy.within, datetime.now(UTC))
+        if dropped is None or not await parts.store.mark_resumed(row.call_sid, dropped.call_sid):
+            return None
+        brief = await parts.memory.resume_brief(dropped)
+        if not brief.topic:
+            return None  # nothing was said in it: nothing to go back to
+        restored = restore(dropped.snapshot)
+        flow = engine.FlowState.from_json(restored.flow_json, business)
+        log.info("call_resumed", from_call=dropped.call_sid, node=flow.node)
+        return replace(
+            self._fresh(business, row.call_sid),
+            flow=flow,
+            opening=engine.resume_offer(business, flow, brief.topic),
+            resumed=True,
+            speed=restored.speed,
+        )
+
+    def _fresh(self, business: Business, call_sid: str) -> CallSetup:
+        return CallSetup(
+            call_id=call_sid,
+            business=business,
+            flow=engine.start(business),
+            opening=engine.greeting(business),
+            started_at=datetime.now(ZoneInfo(business.timezone)),
+            tuning=self._parts.tuning,
+        )
+
+    def _report(self, turn: ReportTurn) -> None:
+        self._parts.metrics.turns.inc()
+        if turn.first_audio_ms is not None:
+            self._parts.metrics.first_audio_ms.observe(turn.first_audio_ms)
+        log.info("turn", turn_no=turn.turn_no, first_audio_ms=turn.first_audio_ms)

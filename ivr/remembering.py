@@ -1,0 +1,97 @@
+"""The call's `Recall` and `Journal`, on the memory package. Its errors are told in our terms here."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import structlog
+
+from ivr.core.commands import EndReason
+from ivr.errors import CallTakenOver, StorageUnavailable
+from memory import errors as faults
+from memory.calls import CallStatus
+from memory.costs import estimate_usd
+from memory.model import CallSnapshot, Exchange, Owner, Window
+from memory.service import Memory
+from memory.store import Store
+
+log = structlog.get_logger()
+
+
+@contextlib.asynccontextmanager
+async def in_our_terms() -> AsyncIterator[None]:
+    """Memory's errors as ours: what can be tried again, and what a newer stream has made void."""
+    try:
+        yield
+    except faults.StorageUnavailable as error:
+        raise StorageUnavailable(str(error)) from error
+    except (faults.StaleEpoch, faults.CallOver) as error:
+        raise CallTakenOver(str(error)) from error
+
+
+class Claim:
+    """This stream's hold on its call: made when first needed, so that a call can begin without a database."""
+
+    def __init__(
+        self, store: Store, owner: Owner, call_sid: str, stream_sid: str, to: str, flow: str
+    ) -> None:
+        self._store = store
+        self._call = (call_sid, owner.business_id, owner.caller, to, flow)
+        self._stream_sid = stream_sid
+        self._epoch: int | None = None
+        self.owner = owner
+        self.call_sid = call_sid
+
+    async def epoch(self) -> int:
+        """The epoch all writes carry. Raises: `StorageUnavailable`, `CallTakenOver` (also: the call is over)."""
+        if self._epoch is None:
+            async with in_our_terms():
+                await self._store.open_call(*self._call)
+                self._epoch = await self._store.claim_stream(self.call_sid, self._stream_sid)
+        return self._epoch
+
+
+class StoreJournal:
+    """`ivr.ports.Journal` on the store; adds the cost estimate, which needs the model's price."""
+
+    def __init__(self, memory: Memory, store: Store, claim: Claim, model: str) -> None:
+        self._memory = memory
+        self._store = store
+        self._claim = claim
+        self._model = model
+
+    async def commit_exchange(self, exchange: Exchange) -> None:
+        """See the port."""
+        usage = {**exchange.usage, "model": self._model, "usd": estimate_usd(exchange.usage, self._model)}
+        epoch = await self._claim.epoch()
+        async with in_our_terms():
+            await self._memory.commit(self._claim.owner, replace(exchange, usage=usage), epoch=epoch)
+
+    async def save_snapshot(self, snapshot: CallSnapshot) -> None:
+        """See the port."""
+        epoch = await self._claim.epoch()
+        async with in_our_terms():
+            await self._store.save_snapshot(self._claim.call_sid, epoch, snapshot)
+
+    async def end(self, reason: EndReason) -> None:
+        """See the port."""
+        epoch = await self._claim.epoch()
+        async with in_our_terms():
+            await self._store.end_call(self._claim.call_sid, CallStatus(reason.value), epoch)
+
+
+class StoreRecall:
+    """`ivr.ports.Recall`: this caller's memory at this business; an empty window when it is down."""
+
+    def __init__(self, memory: Memory, owner: Owner, call_sid: str) -> None:
+        self._memory = memory
+        self._owner = owner
+        self._call_sid = call_sid
+
+    async def recall(self, query: str, live_items: tuple[str, ...], *, resumed: bool) -> Window:
+        """See the port."""
+        try:
+            return await self._memory.recall(self._owner, self._call_sid, query, live_items, resumed=resumed)
+        except faults.MemoryFault:
+            log.exception("recall_failed")
+            return Window()

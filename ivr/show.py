@@ -1,0 +1,135 @@
+"""What the command line prints of calls: tables for people, JSON for programs. Nothing secret, numbers masked."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ivr.observe import mask_number
+from memory.calls import CallRow
+from memory.store import Store
+from memory.store_pages import TurnRecord
+
+PRICES_NOTE = "estimate by memory/prices.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class CallView:
+    """One call with its turns."""
+
+    call: CallRow
+    turns: Sequence[TurnRecord]
+
+    @property
+    def usd(self) -> float:
+        """Estimated cost of its turns."""
+        return sum(float(t.usage.get("usd") or 0.0) for t in self.turns)
+
+
+async def load_call(store: Store, call_sid: str) -> CallView | None:
+    """The call and its turns, oldest first; `None` if it is not known."""
+    row = await store.get_call(call_sid)
+    if row is None:
+        return None
+    return CallView(row, await store.turns_of(row.owner, call_sid))
+
+
+def as_json(view: CallView) -> str:
+    """For programs."""
+    call = view.call
+    body = {
+        "call_sid": call.call_sid,
+        "business_id": call.business_id,
+        "caller": mask_number(call.caller) if call.caller else None,
+        "status": call.status.value,
+        "started_at": _iso(call.started_at),
+        "ended_at": _iso(call.ended_at),
+        "resumed_from": call.resumed_from,
+        "usd": round(view.usd, 6),
+        "turns": [_turn_json(turn) for turn in view.turns],
+    }
+    return json.dumps(body, ensure_ascii=False, indent=2)
+
+
+def _turn_json(turn: TurnRecord) -> dict[str, Any]:
+    page = turn.page
+    return {
+        "exchange_no": page.exchange_no,
+        "heard": page.user_text,
+        "said": page.reply_text,
+        "interrupted": page.interrupted,
+        "summary": page.summary,
+        "first_audio_ms": turn.states.get("first_audio_ms"),
+        "window": turn.states.get("window", {}),
+        "usage": turn.usage,
+    }
+
+
+def render_call(view: CallView) -> RenderableType:
+    """For people: a heading, and four lines a turn."""
+    call = view.call
+    who = mask_number(call.caller) if call.caller else "withheld"
+    heading = Text(f"{call.call_sid}  {call.business_id}  from {who}  {call.status.value}", style="bold")
+    if call.resumed_from:
+        heading.append(f"\n  goes on with {call.resumed_from}", style="cyan")
+    total = Text(f"  {len(view.turns)} turns, about ${view.usd:.4f} ({PRICES_NOTE})", style="dim")
+    return Group(heading, *(_render_turn(turn) for turn in view.turns), total)
+
+
+def _render_turn(turn: TurnRecord) -> RenderableType:
+    page, window = turn.page, turn.states.get("window", {})
+    lines = Table.grid(padding=(0, 1))
+    lines.add_column(justify="right", style="dim", min_width=9)
+    lines.add_column(overflow="fold")
+    lines.add_row(f"{page.exchange_no} heard", Text(page.user_text or "—"))
+    said = Text(page.reply_text or "—", style="green")
+    if page.interrupted:
+        said.append("  [cut off here]", style="yellow")
+    lines.add_row("said", said)
+    lines.add_row("window", _window_line(window))
+    lines.add_row("cost", _cost_line(turn))
+    return lines
+
+
+def _window_line(window: dict[str, Any]) -> str:
+    forms = ", ".join(f"{n} as {form}" for form, n in window.get("forms", {}).items()) or "none"
+    threads = window.get("threads", 0)
+    topics = f" + {threads} thread summaries" if threads else ""
+    return f"{window.get('pages', 0)} pages ({forms}){topics}, {window.get('tokens', 0)} tokens of history"
+
+
+def _cost_line(turn: TurnRecord) -> str:
+    usage = turn.usage
+    tokens_in = sum(usage.get(k, 0) for k in ("input_text_tokens", "input_audio_tokens"))
+    tokens_out = sum(usage.get(k, 0) for k in ("output_text_tokens", "output_audio_tokens"))
+    cached = sum(usage.get(k, 0) for k in ("cached_text_tokens", "cached_audio_tokens"))
+    delay = turn.states.get("first_audio_ms")
+    heard = f"first audio {delay:.0f} ms after the last word" if delay is not None else "no reply was heard"
+    return (
+        f"{tokens_in} tokens in ({cached} cached), {tokens_out} out, "
+        f"about ${float(usage.get('usd') or 0):.4f}; {heard}"
+    )
+
+
+def render_list(rows: Sequence[CallRow]) -> Table:
+    """The table of `ivr calls list`."""
+    table = Table("call", "started", "from", "status", "goes on with", box=None)
+    for row in rows:
+        who = mask_number(row.caller) if row.caller else "withheld"
+        started = row.started_at.strftime("%Y-%m-%d %H:%M:%S")
+        table.add_row(row.call_sid, started, who, row.status.value, row.resumed_from or "")
+    return table
+
+
+def console() -> Console:
+    """Where people read; plain when piped."""
+    return Console(highlight=False, soft_wrap=False)
+
+
+def _iso(when: datetime | None) -> str | None:
+    return when.isoformat() if when is not None else None
