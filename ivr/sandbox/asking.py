@@ -82,14 +82,14 @@ def gather(
     )
 
 
-def question(material: Material, hearing: Hearing) -> Question:
+def question(material: Material, hearing: Hearing, *, text_only: bool) -> Question:
     """The material as lines, with the words heard so far."""
     names = {
         item.call_id: item.name for item in material.items if isinstance(item, FunctionCall) and item.call_id
     }
     lines = tuple(_line(item, hearing, names) for item in material.items)
     tools = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in material.tools)
-    return Question(material.instructions, lines, tools)
+    return Question(material.instructions, lines, tools, text_only)
 
 
 def input_characters(material: Material) -> int:

@@ -25,6 +25,8 @@ class Line:
     text: str
     name: str = ""
     item_id: str = ""
+    recorded: bool = False
+    """Told by a record of earlier talk, not part of this one."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class Question:
     instructions: str
     lines: tuple[Line, ...]
     tools: tuple[ToolSpec, ...] = ()
+    text_only: bool = False
+    """Words are asked for, no audio."""
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,14 @@ from ivr.sandbox.language import is_question, related, sentences, stem, stems, t
 _THRESHOLD = 0.3
 _SECOND = 0.8
 _RELATED_WEIGHT = 0.5
-_PREFERENCE = 1.4
 
 _HEADING = re.compile(r"^#+\s*(?P<title>.*)$")
 _CONSTRAINT = re.compile(
     r"\b(no|not|never|without|only|allerg\w*|can't|cannot|don't|vegetarian|vegan|before|after|must|prefer)\b",
     re.I,
+)
+_PERSONAL = re.compile(
+    r"\b(my|mine|(did|am|have|was|what) i|i (told|said|mentioned|asked)|remember|about me)\b", re.I
 )
 _SETTING = re.compile(r"\w+\s*[=:]\s*-?\d")
 
@@ -81,6 +83,11 @@ def best(asked: str, candidates: list[Candidate]) -> list[Candidate]:
     return [first, *also]
 
 
+def is_personal(asked: str) -> bool:
+    """Whether a question is about what the user told, rather than about the business."""
+    return bool(_PERSONAL.search(asked))
+
+
 def constraints(turn: str, earlier: list[Candidate]) -> list[Candidate]:
     """What the user told before that limits what is wanted now: it shares a word or an everyday topic."""
     now, about = stems(turn), topics(turn)
@@ -110,12 +117,8 @@ def _scores(asked: str, candidates: list[Candidate]) -> list[tuple[Candidate, fl
     seen = Counter(word for bag in bags for word in bag)
     rarity = {word: math.log(1.0 + len(bags) / (seen[word] or 0.5)) for word in wanted}
     total = sum(rarity.values())
-    mine = bool({"i", "my", "me", "mine", "i'm"} & set(words(asked)))
     return [
-        (
-            one,
-            total and _PREFERENCE ** (mine == (one.source is not Source.FACT)) * _match(bag, rarity) / total,
-        )
+        (one, _match(bag, rarity) / total if total else 0.0)
         for one, bag in zip(candidates, bags, strict=True)
     ]
 

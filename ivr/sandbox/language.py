@@ -14,7 +14,7 @@ STOP_WORDS = _set(
     """
     a about actually again ah all also am an and any are as at back be been but by can could did do does
     done else for from get give go got had has have he hello her hi him his how i i'd i'll i'm i've if in
-    is it it's its just kind know let like little may me might mine more much my no not now of oh ok okay
+    is it it's its just kind know let like little may me might mine more much my need needs no not now of oh ok okay
     on one or our out please put really said say she should so some tell than thank thanks that that's
     the their them then there there's these they this those to too uh um up us very want was we well were
     what what's when where which who why will with would yes you your yours
@@ -46,7 +46,7 @@ _TOPICS = (
     "phon number call telephon",
     "park car garag",
     "book reserv tabl appoint visit slot",
-    "menu dish food eat meal dinner lunch cook kitch vegetarian vegan dessert cake order",
+    "menu dish food eat meal dinner lunch cook kitch vegetarian vegan dessert cake order allerg nut peanut gluten",
     "allerg nut peanut gluten lactos vegetarian vegan diet",
     "morn even afternoon noon night tomorrow today time o'clock before after earl late appoint book",
 )

@@ -160,7 +160,8 @@ class Responder:
         if job.thinking or not self._alive(job):
             return
         job.thinking = True
-        answer = self._brain.answer(question(job.material, self._hearing))
+        text_only = job.reply.response.output_modalities == ["text"]
+        answer = self._brain.answer(question(job.material, self._hearing, text_only=text_only))
         job.answer = answer
         self._outbox.send(*(RawEvent(text) for text in answer.raw))
         self._outbox.later(answer.delay_ms, lambda: self._speak(job, answer))

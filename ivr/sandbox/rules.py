@@ -69,7 +69,7 @@ def _transfer(scene: Scene) -> Answer | None:
     argument = property_of(tool, "target", "string")
     targets = choices(tool, argument)
     accepted = scene.accepts and scene.last_reply.rstrip().endswith(OFFER)
-    named = _best_target(said, targets)
+    named = _best_target(said, targets, tool.description)
     asked = bool(_ASKS_TO_CONNECT.search(said))
     wanted = accepted or _INSISTS.search(said) or (asked and (named or _A_PERSON.search(said)))
     if not wanted or not (targets or not tool.parameters.get("required")):
@@ -78,11 +78,30 @@ def _transfer(scene: Scene) -> Answer | None:
     return calling(tool, {argument: target} if target else {}, CONNECTING)
 
 
-def _best_target(said: str, targets: list[str]) -> str:
+def _best_target(said: str, targets: list[str], description: str) -> str:
+    """The target whose name (counted twice) or description, `name: text`, shares most with what was said."""
     present = stems(said)
-    scored = [(len(stems(re.sub(r"[_-]+", " ", target)) & present), target) for target in targets]
+    scored = [
+        (
+            2 * len(stems(_spaced(target)) & present)
+            + len(stems(_described(target, targets, description)) & present),
+            target,
+        )
+        for target in targets
+    ]
     score, target = max(scored, key=lambda pair: pair[0], default=(0, ""))
     return target if score else ""
+
+
+def _spaced(name: str) -> str:
+    return re.sub(r"[_-]+", " ", name)
+
+
+def _described(target: str, targets: list[str], description: str) -> str:
+    """What stands after `target:` in the tool's description, up to the next target."""
+    _, found, rest = description.partition(f"{target}:")
+    others = "|".join(re.escape(name) for name in targets)
+    return re.split(rf"\b(?:{others}):", rest)[0] if found else ""
 
 
 def _usual_target(targets: list[str]) -> str:

@@ -1,7 +1,7 @@
 """What a response is about: the user's last turn, what came before, what was called since."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -12,10 +12,15 @@ from ivr.sandbox.extract import state
 _YES = re.compile(
     r"^(yes|yeah|yep|yup|sure|please do|go on|go ahead|continue|carry on|of course|right|correct|okay|ok)\b"
 )
-_NO = re.compile(
-    r"^(no|nope|not really|never mind)\b"
-    r"|\b(start over|start afresh|start again|something else|new (topic|call|question))\b"
+_NO = re.compile(r"^(no|nope|not really|never mind)\b")
+_AFRESH = re.compile(
+    r"\b(start over|start (it )?afresh|start again|something else|something new|new (topic|question))\b"
 )
+_OFFERS_TO_GO_ON = re.compile(r"\b(go on|continue|carry on|pick up|start afresh|where we (left|stopped))\b")
+_INTERRUPTED = re.compile(r"\s*(—|-)?\s*\[[^\]]*\]\s*$")
+# A message may hold a record of earlier talk, a line each.
+_RECORD = re.compile(r"^\s*(?P<who>caller|user|assistant|summary|topic):\s*(?P<text>.*\S)\s*$", re.I | re.M)
+_RECORDED = {"caller": Who.USER, "user": Who.USER, "assistant": Who.ASSISTANT}
 
 
 @dataclass(frozen=True)
@@ -31,15 +36,20 @@ class Scene:
 
     @classmethod
     def of(cls, question: Question) -> "Scene":
-        """Cut the lines at the user's last one; several user lines in a row are one turn only if adjacent items are."""
-        lines = question.lines
-        last = max((n for n, line in enumerate(lines) if line.who is Who.USER), default=-1)
-        after = lines[last + 1 :]
+        """Cut the lines at the user's last turn; records of earlier talk count as lines of it."""
+        lines = tuple(line for given in question.lines for line in _told_by(given))
+        last = max(
+            (n for n, line in enumerate(lines) if line.who is Who.USER and not line.recorded), default=-1
+        )
+        first = last
+        while first > 0 and lines[last].item_id and _same_turn(lines[first - 1], lines[last]):
+            first -= 1
+        spoken = [line.text.strip() for line in lines[max(first, 0) : last + 1]]
         return cls(
             question,
-            lines[last].text.strip() if last >= 0 else "",
-            lines[: max(last, 0)],
-            tuple(line for line in after if line.who is Who.OUTPUT),
+            " ".join(text for text in spoken if text),
+            tuple(line for line in lines[: max(first, 0)]) if last >= 0 else lines,
+            tuple(line for line in lines[last + 1 :] if line.who is Who.OUTPUT),
             last >= 0,
             state(question),
         )
@@ -54,14 +64,38 @@ class Scene:
         return next((line.text for line in reversed(self.earlier) if line.who is Who.ASSISTANT), "")
 
     @property
+    def offered_to_go_on(self) -> bool:
+        """Whether the last reply asked to take up what broke off."""
+        return bool(_OFFERS_TO_GO_ON.search(plain(self.last_reply)))
+
+    @property
     def accepts(self) -> bool:
         """Whether the turn says yes."""
         return bool(_YES.search(plain(self.turn))) and not self.declines
 
     @property
     def declines(self) -> bool:
-        """Whether the turn says no, or asks for something else."""
-        return bool(_NO.search(plain(self.turn)))
+        """Whether the turn says no to going on, or asks for something else."""
+        said = plain(self.turn)
+        return bool(_AFRESH.search(said) or (self.offered_to_go_on and _NO.search(said)))
+
+
+def _told_by(line: Line) -> tuple[Line, ...]:
+    """A line, or the lines of the record it holds; a note on how it was broken off is left out."""
+    if line.who is Who.ASSISTANT:
+        return (replace(line, text=_INTERRUPTED.sub("", line.text)),)
+    found = list(_RECORD.finditer(line.text)) if line.who in (Who.USER, Who.SYSTEM) else []
+    if not found:
+        return (line,)
+    return tuple(
+        Line(_RECORDED.get(one["who"].lower(), Who.SYSTEM), _INTERRUPTED.sub("", one["text"]), recorded=True)
+        for one in found
+    )
+
+
+def _same_turn(before: Line, line: Line) -> bool:
+    """Pieces of one turn: user items of the session with nothing between them."""
+    return before.who is Who.USER and bool(before.item_id) and bool(line.item_id)
 
 
 def plain(text: str) -> str:

@@ -43,6 +43,7 @@ class TurnStep(_Strict, frozen=True):
     any: bool = False
     start: bool = False
     output: bool | str = False
+    text: bool = False
     repeat: bool = False
     transcript: str | None = None
     no_transcript: Literal["fail", "never", "empty"] | None = None

@@ -92,7 +92,11 @@ class ScriptedBrain:
         spoken = [line for line in question.lines if line.who is not Who.SYSTEM]
         after_call = bool(spoken) and spoken[-1].who is Who.OUTPUT
         heard = users[-1] if users else None
-        free = [number for number in range(len(self._turns)) if number not in self._progress.used]
+        free = [
+            number
+            for number, turn in enumerate(self._turns)
+            if number not in self._progress.used and turn.text == question.text_only
+        ]
         if after_call:
             name = spoken[-1].name
             found = next((n for n in free if self._turns[n].output in (True, name)), None)

@@ -5,14 +5,15 @@ import re
 import msgspec
 
 from ivr.sandbox.brain import Answer, Question, Who
-from ivr.sandbox.extract import Candidate, Source, best, constraints, facts, told
-from ivr.sandbox.language import is_question, quoted, sentences, shortened, stems, words
+from ivr.sandbox.extract import Candidate, Source, best, constraints, facts, is_personal, told
+from ivr.sandbox.language import is_question, is_unfinished, quoted, sentences, shortened, stems, words
 from ivr.sandbox.rules import CONNECTING, FAREWELL, OFFER, choose, directive_in
 from ivr.sandbox.scene import Scene, plain
 
 MAX_WORDS = 60
 DONT_KNOW = f"I don't have that here. {OFFER}"
 NOT_HEARD = "Sorry, I didn't catch that. Could you say it again?"
+PLEASE_GO_ON = "Yes, please go on."
 WELCOME = "Hello. How can I help you?"
 
 _SAY_EXACTLY = re.compile(r"^\s*Say exactly:\s*(?P<text>.+?)\s*$", re.M)
@@ -61,18 +62,23 @@ def _reply(scene: Scene, turn: str) -> str:
     said = plain(turn)
     if not said:
         return NOT_HEARD
+    if scene.offered_to_go_on and scene.accepts:
+        return f"Good, let's go on. {_where_were_we(scene)}"
     if _WHERE_WERE_WE.search(said):
         return _where_were_we(scene)
     small = next((answer for pattern, answer in _SMALL_TALK if pattern.search(said)), None)
-    return small or _extracted(scene, turn)
+    if small:
+        return small
+    return PLEASE_GO_ON if is_unfinished(turn) else _extracted(scene, turn)
 
 
 def _extracted(scene: Scene, turn: str) -> str:
     known = facts(scene.question.instructions)
-    earlier = told(scene.earlier)
+    earlier = _distinct(told(scene.earlier))
     asked = is_question(turn)
-    found = best(turn, known + _distinct(earlier) if asked else known)
-    limits = [one for one in constraints(turn, _distinct(earlier)) if one not in found]
+    first, second = (earlier, known) if asked and is_personal(turn) else (known, earlier)
+    found = best(turn, first) or (best(turn, second) if asked else [])
+    limits = [one for one in constraints(turn, earlier) if one not in found]
     parts = [] if asked else [f"Noted: {quoted(turn)}."]
     parts += [_spoken(one) for one in found]
     parts += [f"I remember you said: {quoted(one.text)}." for one in limits[-1:]]
