@@ -87,15 +87,18 @@ class _TooMuch(Exception):
 
 
 class _Composer(yaml.SafeLoader):
-    """Composes the node tree, no deeper than allowed: the parser below is not recursive, this step is."""
+    """Composes the node tree within bounds: the parser below neither recurses nor keeps anything, this does."""
 
     depth = 0
+    count = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         self.depth += 1
-        if self.depth > MAX_DEPTH:
+        self.count += 1
+        if self.depth > MAX_DEPTH or self.count > MAX_NODES:
+            problem = "nested too deeply" if self.depth > MAX_DEPTH else f"more than {MAX_NODES} values"
             event = self.peek_event()  # type: ignore[no-untyped-call]
-            raise yaml.MarkedYAMLError(problem="nested too deeply", problem_mark=event.start_mark)
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
         node: yaml.Node | None = super().compose_node(parent, index)
         self.depth -= 1
         return node

@@ -171,7 +171,7 @@ def _parse(text: str, file: str) -> ParsedFile:
 
 
 def _worth_telling(errors: list[ErrorDetails]) -> Iterator[ErrorDetails]:
-    """Without what other faults tell better: lost names (told by place), a list "empty" of good items only."""
+    """Without what others tell better: lost names (told by place), "empty" for a list whose items are bad."""
     above = {error["loc"][:depth] for error in errors for depth in range(len(error["loc"]))}
     for error in errors:
         shortened = error["type"] == "too_short" and error["loc"] in above

@@ -1,7 +1,12 @@
 """Flow files the tests start from."""
 
+from hypothesis import HealthCheck, settings
+
 from callflows.model import Business
 from callflows.parse import parse_text
+
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""For property tests: no time limit, which a slow machine would break."""
 
 CLINIC = """\
 id: clinic

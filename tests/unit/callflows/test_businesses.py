@@ -54,3 +54,10 @@ def test_facts_are_sentences_to_be_spoken_and_all_fit(business: Business) -> Non
 def test_what_callers_ask_is_answered(business_id: str, words: list[str]) -> None:
     told = " ".join(BOOK.businesses[business_id].facts).lower()
     assert [word for word in words if word not in told] == []
+
+
+def test_the_guides_example_has_no_fault(tmp_path: Path) -> None:
+    guide = Path(__file__).parents[3] / "docs" / "callflows.md"
+    (example,) = re.findall(r"```yaml\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
+    (tmp_path / "example.yaml").write_text(example, encoding="utf-8")
+    assert check_paths(tmp_path) == []

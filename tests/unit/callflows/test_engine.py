@@ -22,7 +22,7 @@ from callflows.engine import (
     topic,
 )
 from callflows.model import Business, Talk
-from tests.unit.callflows.examples import clinic
+from tests.unit.callflows.examples import clinic, unhurried
 
 CLINIC = clinic()
 
@@ -174,6 +174,7 @@ _STORED = st.fixed_dictionaries(
 )
 
 
+@unhurried
 @given(_JSON | _STORED)
 def test_any_stored_state_can_be_gone_on_from(stored: object) -> None:
     state = FlowState.from_json(stored, CLINIC)
@@ -257,6 +258,7 @@ _ARGUMENTS = (
 )
 
 
+@unhurried
 @given(businesses(), st.data())
 def test_from_every_reachable_state_each_event_leads_to_a_defined_state(
     business: Business, data: st.DataObject

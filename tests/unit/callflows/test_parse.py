@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from callflows.model import Business, TransferNode
 from callflows.parse import FlowErrors, FlowFault, load_folder, parse_text
-from tests.unit.callflows.examples import CLINIC, changed, clinic
+from tests.unit.callflows.examples import CLINIC, changed, clinic, unhurried
 
 
 def faults_of(text: str) -> tuple[FlowFault, ...]:
@@ -217,6 +217,7 @@ def test_a_fault_reads_as_file_line_column() -> None:
         ("a: &x [*x]", (1, 4)),
         ("a: " + "[" * 5_000, (1, 35)),
         ("x" * 1_000_001, (1, 1)),
+        ("- x\n" * 20_001, (20_000, 3)),
     ],
 )
 def test_unreadable_text_is_one_fault_with_its_place(text: str, place: tuple[int, int]) -> None:
@@ -257,6 +258,7 @@ def parses_or_tells(text: str) -> None:
         )
 
 
+@unhurried
 @given(st.text(max_size=200))
 @example("? [a]\n: b")
 @example(": x")
@@ -267,6 +269,7 @@ def test_any_text_parses_or_tells(text: str) -> None:
     parses_or_tells(text)
 
 
+@unhurried
 @given(
     st.integers(0, len(CLINIC)),
     st.integers(0, 12),
@@ -295,6 +298,7 @@ _VALUES = st.recursive(
 )
 
 
+@unhurried
 @given(st.dictionaries(_KEYS, _VALUES, max_size=12))
 def test_any_structure_parses_or_tells(values: dict[str, object]) -> None:
     parses_or_tells(yaml.safe_dump({**yaml.safe_load(CLINIC), **values}))
@@ -366,6 +370,7 @@ def test_what_is_no_flow_folder(tmp_path: Path) -> None:
     assert folder_faults(tmp_path) == [("a.yaml", 1, 1, "the file is larger than 1 MB")]
 
 
+@unhurried
 @given(st.binary(max_size=100))
 def test_any_bytes_parse_or_tell(data: bytes) -> None:
     try:

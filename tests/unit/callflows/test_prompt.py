@@ -20,7 +20,7 @@ from callflows.engine import (
 )
 from callflows.model import Business
 from callflows.prompt import clip
-from tests.unit.callflows.examples import clinic
+from tests.unit.callflows.examples import clinic, unhurried
 
 CLINIC = clinic()
 SERVICE_LIMIT_TOKENS = 16_384
@@ -84,6 +84,7 @@ def test_tokens_are_estimated_on_the_safe_side(text: str, tokens: int) -> None:
     assert estimate_tokens(text) == tokens
 
 
+@unhurried
 @given(st.text(), st.integers(0, 50))
 def test_a_clipped_text_is_a_beginning_that_fits(text: str, max_tokens: int) -> None:
     clipped = clip(text, max_tokens)
