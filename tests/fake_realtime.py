@@ -91,6 +91,7 @@ class FakeSession:
         self.received: list[Json] = []
         self.binary_frames = 0
         self.ended = asyncio.Event()
+        self.settling = asyncio.Event()
         self._script = script
         self._inbox: asyncio.Queue[Json] = asyncio.Queue()
         self._events = 0
@@ -173,6 +174,7 @@ class FakeSession:
 
     async def _update(self, message: Json) -> None:
         self._updates += 1
+        self.settling.set()
         if self._updates > 1:
             self._inbox.put_nowait(message)
         if self._script.may_update is not None:
