@@ -140,6 +140,7 @@ class TwilioCallerLink:
         if self._queue.qsize() >= MAX_QUEUED:
             log.warning("line_not_read", queued=self._queue.qsize())
             self._deaf = True
+            self._writer.cancel()  # it waits for a peer that takes nothing
             self._closing = asyncio.create_task(self._shut(POLICY_VIOLATION))
             return
         self._queue.put_nowait(self._encoder.encode(command))
@@ -151,8 +152,9 @@ class TwilioCallerLink:
         await asyncio.shield(self._closing)
 
     async def _shut(self, code: int) -> None:
-        self._queue.put_nowait(None)
-        await asyncio.wait({self._writer}, timeout=0 if self._deaf else CLOSE_TIMEOUT_S)
+        if not self._deaf:
+            self._queue.put_nowait(None)
+            await asyncio.wait({self._writer}, timeout=CLOSE_TIMEOUT_S)
         self._writer.cancel()
         await asyncio.wait({self._writer})
         if self._bad_messages:

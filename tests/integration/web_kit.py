@@ -7,13 +7,14 @@ import hmac
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
 from starlette.types import ASGIApp
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
 
 from ivr.core.events import LineEvent
 from ivr.observe import Metrics
@@ -271,8 +272,9 @@ def dial_stream(port: int, signature: str | None = None) -> connect:
 
 async def closed_with(ws: ClientConnection) -> int:
     """Read to the end; the close code."""
-    async for _ in ws:
-        pass
+    with suppress(ConnectionClosed):
+        async for _ in ws:
+            pass
     code: Any = ws.close_code
     return int(code)
 
@@ -280,5 +282,5 @@ async def closed_with(ws: ClientConnection) -> int:
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for a condition that other tasks bring about."""
     async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.005)  # noqa: ASYNC110  # what is waited for has no event
+        while not condition():  # noqa: ASYNC110  # what is waited for has no event
+            await asyncio.sleep(0.005)
