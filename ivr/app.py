@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import structlog
 
@@ -125,7 +126,7 @@ async def serve(
         await service.run(stack, on_ready)
 
 
-async def _background(stack: AsyncExitStack, work: "asyncio._CoroutineLike[None]") -> None:
+async def _background(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
     """Run `work` until the stack unwinds."""
     task = asyncio.ensure_future(work)
 

@@ -47,7 +47,7 @@ def main() -> None:
         err.print(f"ivr: {error}", style="red", markup=False)
         sys.exit(2)
     except FlowErrors as error:
-        err.print("\n".join(str(fault) for fault in error.errors), markup=False, soft_wrap=True)
+        err.print("\n".join(str(fault) for fault in error.faults), markup=False, soft_wrap=True)
         sys.exit(1)
     except CallthreadError as error:
         err.print(f"ivr: {error}", style="red", markup=False, soft_wrap=True)
@@ -56,7 +56,7 @@ def main() -> None:
 
 def _settings() -> Settings:
     settings = Settings.load()
-    observe.configure(settings.log_level, settings.log_format, settings.secrets())
+    observe.configure(settings.log_level, settings.log_format, secrets=settings.secrets())
     return settings
 
 
@@ -111,7 +111,7 @@ def demo_command(
     keep: Annotated[Path | None, typer.Option(help="Keep data and recordings in this folder.")] = None,
 ) -> None:
     """A caller dials, talks, is cut off, calls back and goes on, on the whole real service with the offline model."""
-    observe.configure("error", "console", ())
+    observe.configure("error", "console")
     _run(demo.run_demo(out, keep))
 
 
@@ -129,7 +129,7 @@ def call_command(
 ) -> None:
     """A simulated phone: calls a running service as Twilio would. Signs with TWILIO_AUTH_TOKEN over IVR_PUBLIC_URL.
 
-    Example: ivr call --from +12025550143 --to +16175550110 --say "What does a check-up cost?" http://127.0.0.1:8080
+    Example: ivr call --from +12025550143 --to +16175550140 --say "What does a check-up cost?" http://127.0.0.1:8080
     """
     settings = _settings()
     plan = simulate.Plan(

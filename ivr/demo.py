@@ -25,7 +25,7 @@ from ivr.settings import SANDBOX, Settings
 from ivr.show import load_call, render_call
 from ivr.simulate import utterance
 
-BUSINESS_NUMBER = "+16175550110"
+BUSINESS_NUMBER = "+16175550140"
 CALLER = Caller("+12025550143")
 READY_TIMEOUT_S = 120.0
 DROPPED_TIMEOUT_S = 20.0
