@@ -12,8 +12,7 @@ from rich.text import Text
 
 from ivr.observe import mask_number
 from memory.calls import CallRow
-from memory.store import Store
-from memory.store_pages import TurnRecord
+from memory.store import Store, TurnRecord
 
 PRICES_NOTE = "estimate by memory/prices.toml"
 

@@ -1,0 +1,52 @@
+"""Turns as people look at them: a call's pages with their figures, and calls given back after a transfer."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select, update
+
+from memory.calls import CallStatus
+from memory.database import Database, check_owner
+from memory.model import CallSnapshot, Owner, Page
+from memory.schema import calls, pages
+from memory.store_calls import snapshot_json
+from memory.store_pages import PAGE_COLUMNS, page_of
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRecord:
+    """A page, what it cost and what the model was shown for it."""
+
+    page: Page
+    usage: dict[str, Any]
+    states: dict[str, Any]
+
+
+class TurnStore(Database):
+    """Statements for `ivr calls show` and for a caller whom a transfer could not place."""
+
+    async def turns_of(self, owner: Owner, call_sid: str) -> list[TurnRecord]:
+        """The call's own turns, oldest first. Empty for another owner's call."""
+        check_owner(owner)
+        query = (
+            select(*PAGE_COLUMNS, pages.c.usage, pages.c.states)
+            .where(
+                pages.c.business_id == owner.business_id,
+                pages.c.caller.is_not_distinct_from(owner.caller or None),
+                pages.c.call_id == call_sid,
+            )
+            .order_by(pages.c.exchange_no)
+        )
+        async with self.transaction() as connection:
+            return [TurnRecord(page_of(row), row.usage, row.states) for row in await connection.execute(query)]
+
+    async def reopen_call(self, call_sid: str, snapshot: CallSnapshot) -> bool:
+        """A transferred call comes back, since nobody answered: it is active again. False for any other call."""
+        back = (
+            update(calls)
+            .where(calls.c.call_sid == call_sid, calls.c.status == CallStatus.TRANSFERRED)
+            .values(status=CallStatus.ACTIVE, ended_at=None, snapshot=snapshot_json(snapshot))
+            .returning(calls.c.call_sid)
+        )
+        async with self.transaction() as connection:
+            return (await connection.execute(back)).first() is not None
