@@ -111,7 +111,6 @@ class Redactor:
 def configure(
     level: str = "info",
     log_format: str = "console",
-    *,
     secrets: Iterable[str] = (),
     stream: TextIO | None = None,
 ) -> None:

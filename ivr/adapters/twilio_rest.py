@@ -6,12 +6,12 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import structlog
-from twilio.base.exceptions import (  # type: ignore[import-untyped]  # ships no types
+from twilio.base.exceptions import (
     TwilioException,
     TwilioRestException,
 )
-from twilio.http.http_client import TwilioHttpClient  # type: ignore[import-untyped]  # ships no types
-from twilio.rest import Client  # type: ignore[import-untyped]  # ships no types
+from twilio.http.http_client import TwilioHttpClient
+from twilio.rest import Client
 
 from ivr.errors import TelephonyError
 from ivr.wire.twiml import TwimlTooLong, inline

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Protocol
 
-from twilio.request_validator import RequestValidator  # type: ignore[import-untyped]  # ships no types
+from twilio.request_validator import RequestValidator
 
 _HOST = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9.-]+))(?::[0-9]{1,5})?")
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from twilio.twiml.voice_response import (  # type: ignore[import-untyped]  # ships no types
+from twilio.twiml.voice_response import (
     Connect,
     Dial,
     Stream,
