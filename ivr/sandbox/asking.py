@@ -113,7 +113,8 @@ def _entries(items: list[InputItem], conversation: Conversation, audio_format: A
     entries: list[Entry] = []
     for index, item in enumerate(items):
         entry = _entry(item, conversation, audio_format, f"response.input[{index}]")
-        check_item(entry.item, known_calls, f"response.input[{index}]")
+        if not isinstance(item, ItemReference):  # what is in the conversation was checked when it came
+            check_item(item, known_calls, f"response.input[{index}]")
         if isinstance(entry.item, FunctionCall) and entry.item.call_id:
             known_calls.add(entry.item.call_id)
         entries.append(entry)

@@ -38,8 +38,8 @@ from ivr.sandbox.requests import ResponseParams
 from ivr.sandbox.shapes import Message, SessionObject, VoiceId
 from ivr.sandbox.usage import common_prefix_length, usage
 
-WORDS_DEADLINE_MS = 3_000
-"""How long a response waits for the transcript of audio it was given."""
+WORDS_DEADLINE_MS = 8_000
+"""How long a response waits for the words of audio it was given: several may be in the ear on a slow machine."""
 
 _LIMITS = [
     RateLimit(name="requests", limit=1_000_000, remaining=1_000_000, reset_seconds=0.0),

@@ -72,6 +72,11 @@ class Voice:
         """End the process. Idempotent."""
         await self._worker.close()
 
+    @property
+    def pid(self) -> int | None:
+        """The process's id while it runs."""
+        return self._worker.pid
+
     async def speak(self, text: str, voice: str = "heart", speed: float = 1.0) -> bytes:
         """The text as PCM16 24 kHz; empty if there is nothing to say. Raises: `WorkerFailed`."""
         if not text.strip():
