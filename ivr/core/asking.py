@@ -1,6 +1,6 @@
 """How a reply is asked for: the context, the state snapshot (always last) and the functions on offer."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from callflows import engine
@@ -9,7 +9,7 @@ from ivr.core.commands import FunctionTool, SessionConfig, StartReply, SystemTex
 from ivr.core.context import build_input
 from ivr.core.functions import Functions
 from ivr.core.hearing import Hearing
-from ivr.core.records import FinishedExchange, OwnWords, Turn
+from ivr.core.records import FinishedExchange, OwnWords, ReplyKind, SpokenReply, Turn
 from ivr.core.setup import CallSetup
 
 OPENING_TURNS = 2
@@ -61,26 +61,30 @@ class Asking:
             silence_ms=self.silence_ms,
         )
 
-    def own_words(self, reply_id: str, words: OwnWords) -> StartReply:
+    def own_words(self, reply_id: str, words: OwnWords) -> tuple[SpokenReply, StartReply]:
         """Have the model's voice say a text of ours."""
         text = " ".join(words.text.split())
         instructions = f"{self.instructions()}\n\nSay exactly: {text}"
         # A server may refuse an empty input; a system message is one that nobody answers.
-        return StartReply(reply_id, instructions, (SystemText(f"Say exactly: {text}"),), ())
+        reply = SpokenReply(reply_id, words.kind, exact_text=words.text, ending=words.ending)
+        return reply, StartReply(reply_id, instructions, (SystemText(f"Say exactly: {text}"),), ())
 
     def answer(
-        self, reply_id: str, turn: Turn, recent: Iterable[FinishedExchange], now_ms: float, *, may_call: bool
-    ) -> StartReply:
-        """Answer a turn out of its window."""
+        self, reply_id: str, turn: Turn, recent: Sequence[FinishedExchange], now_ms: float
+    ) -> tuple[SpokenReply, StartReply]:
+        """Answer a turn out of its window. After so many rounds of function calls it must be spoken."""
+        turn.rounds += 1
+        may_call = turn.rounds <= self._setup.tuning.max_rounds
         turn.state = self.state(now_ms)
         last = turn.state
         if self.instruction:
             last += f"\nFor this reply only: {self.instruction}"
             self.instruction = ""
-        opening = self.opening_text if turn.no <= OPENING_TURNS else ""
+        opening = self.opening_text if len(recent) < OPENING_TURNS else ""
         live = frozenset(self._hearing.live_items)
-        items = build_input(self._setup.call_id, turn, tuple(recent), opening, live, last)
-        return StartReply(reply_id, self.instructions(), items, self.tools() if may_call else ())
+        items = build_input(self._setup.call_id, turn, recent, opening, live, last)
+        reply = SpokenReply(reply_id, ReplyKind.ANSWER, may_call=may_call)
+        return reply, StartReply(reply_id, self.instructions(), items, self.tools() if may_call else ())
 
     def state(self, now_ms: float) -> str:
         """The state snapshot and the runtime configuration (paper), one compact line each."""

@@ -10,6 +10,8 @@ class Deadline(StrEnum):
     """The turn's transcript; then the best partial serves."""
     WINDOW = "window"
     """The recall; then the reply is asked for without one."""
+    ANSWER = "answer"
+    """A sign of life of the reply that was asked for; then it counts as failed."""
     HELD = "held"
     """Whether speech over our reply was speech."""
     RETRY = "retry"
@@ -38,20 +40,22 @@ class Deadlines:
         """Set or move a deadline."""
         self._at_ms[name] = at_ms
 
-    def clear(self, name: Deadline) -> None:
-        """Forget a deadline; not having one is fine."""
-        self._at_ms.pop(name, None)
+    def clear(self, *names: Deadline) -> None:
+        """Forget deadlines; not having one is fine."""
+        for name in names:
+            self._at_ms.pop(name, None)
 
     def has(self, name: Deadline) -> bool:
         """Whether it is set."""
         return name in self._at_ms
 
-    def take_due(self, now_ms: float) -> list[Deadline]:
-        """Those that have passed, earliest first; they are forgotten."""
-        due = sorted((at, name) for name, at in self._at_ms.items() if at <= now_ms)
-        for _, name in due:
-            del self._at_ms[name]
-        return [name for _, name in due]
+    def take_due(self, now_ms: float) -> Deadline | None:
+        """The earliest that has passed, which is forgotten. One at a time: it may clear the next."""
+        at_ms, name = min(((at, name) for name, at in self._at_ms.items()), default=(now_ms + 1, None))
+        if name is None or at_ms > now_ms:
+            return None
+        del self._at_ms[name]
+        return name
 
     def next_ms(self) -> float | None:
         """The earliest, or `None`."""

@@ -66,16 +66,21 @@ class Functions:
         flow_tools = [FunctionTool(s.name, s.description, dict(s.parameters)) for s in specs]
         return tuple(own + flow_tools + ([START_AFRESH] if may_start_afresh else []))
 
-    def apply(self, flow: engine.FlowState, name: str, arguments: str, *, audible: bool) -> Outcome:
-        """What a call comes to. After audible audio the reply can no longer be held back, nor the flow moved."""
+    def apply(
+        self, flow: engine.FlowState, name: str, arguments: str, *, audible: bool, may_start_afresh: bool
+    ) -> Outcome:
+        """What a call comes to.
+
+        After audible audio the reply can no longer be held back, nor the talk go on elsewhere; it can end.
+        """
         if name in DIRECTIVES:
             return self._directive(name, arguments, audible=audible)
-        if name == START_AFRESH.name:
+        if name == START_AFRESH.name and may_start_afresh:
             return Outcome("started afresh", FlowStep(engine.start(self._business), ()))
         step = engine.apply(self._business, flow, name, arguments)
         if isinstance(step, engine.Refused):
             return _refusal(step.code, step.message)
-        if audible and any(isinstance(a, engine.Moved) for a in step.actions):
+        if audible and step.actions and all(isinstance(a, engine.Moved) for a in step.actions):
             return _refusal("already_speaking", "call this before saying anything")
         return Outcome(step.output, FlowStep(step.state, tuple(step.actions)))
 

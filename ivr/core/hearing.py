@@ -29,7 +29,13 @@ class Hearing:
         self._past: deque[tuple[str, ...]] = deque()
         self.live_items: set[str] = set()
 
-    # -- the provider's VAD ---------------------------------------------------------------------------------
+    # -- the provider's VAD: an event that tells nothing new (late, repeated) returns False -------------------
+
+    def is_new_speech(self, item_id: str) -> bool:
+        """Whether speech of this item may begin now: not once it is committed, or belongs to an earlier turn."""
+        turn = self._turn_of.get(item_id)
+        fresh = item_id not in self.live_items and item_id not in self._start_ms
+        return turn is None or (turn is self.open and fresh)
 
     def speech_started(self, item_id: str, audio_start_ms: int) -> None:
         """Speech began; its audio belongs to the open turn."""
@@ -38,8 +44,10 @@ class Hearing:
         self.open.closed = False
         self._tape.set_talking(True)
 
-    def speech_stopped(self, item_id: str, audio_end_ms: int, silence_ms: int, now_ms: float) -> None:
+    def speech_stopped(self, item_id: str, audio_end_ms: int, silence_ms: int, now_ms: float) -> bool:
         """Speech ended: `audio_end_ms` includes D_VAD, the start the prefix padding (WIRE.md)."""
+        if item_id in self._turn_of and item_id not in self._start_ms:
+            return False
         turn = self._own(item_id)
         start_ms = self._start_ms.pop(item_id, audio_end_ms)
         self._speaking_ms[item_id] = (audio_end_ms - silence_ms) - (start_ms + self._prefix_ms)
@@ -48,13 +56,21 @@ class Hearing:
         behind_ms = max(0.0, self._tape.length_ms() - audio_end_ms)
         turn.speech_ended_at_ms = now_ms - silence_ms - behind_ms
         self._tape.set_talking(False)
+        return True
 
-    def committed(self, item_id: str, now_ms: float) -> None:
+    def committed(self, item_id: str, now_ms: float) -> bool:
         """The item exists at the provider: the turn is closed, unless speech goes on."""
         turn = self._own(item_id)
+        if turn is not self.open or item_id in self.live_items:
+            return False
         self.live_items.add(item_id)
-        turn.closed = True
-        turn.closed_at_ms = now_ms
+        self.close(now_ms)
+        return True
+
+    def close(self, now_ms: float) -> None:
+        """The open turn is finished, as far as anybody knows."""
+        self.open.closed = True
+        self.open.closed_at_ms = now_ms
 
     # -- words ------------------------------------------------------------------------------------------------
 
@@ -99,9 +115,10 @@ class Hearing:
         items = self.open.items
         for item in items:
             self._turn_of.pop(item, None)
-        self.open = Turn(self.open.no)
+        self.open = Turn(self.open.no + 1)
+        live = [item for item in items if item in self.live_items]
         self.live_items.difference_update(items)
-        return items
+        return live
 
     def answered(self, turn: Turn) -> list[str]:
         """The turn's exchange is over. Returns items old enough to be deleted at the provider."""
@@ -113,10 +130,20 @@ class Hearing:
         return old
 
     def session_lost(self) -> None:
-        """Ids die with the session."""
+        """Ids die with the session; transcripts that have not come never will."""
+        self.cut_short()
+        for item, turn in self._turn_of.items():
+            turn.words.setdefault(item, None)
         self.live_items.clear()
-        self._start_ms.clear()
         self._past.clear()
+
+    def cut_short(self) -> None:
+        """Speech that is going on will not be heard to its end: keep what there is of it."""
+        for item, start_ms in self._start_ms.items():
+            if item in self._turn_of:
+                self._turn_of[item].ulaw += self._tape.cut(start_ms, self._tape.length_ms())
+        self._start_ms.clear()
+        self._tape.set_talking(False)
 
     def _own(self, item_id: str) -> Turn:
         turn = self._turn_of.get(item_id)
@@ -124,5 +151,7 @@ class Hearing:
             turn = self._turn_of[item_id] = self.open
             turn.items.append(item_id)
             if len(self._turn_of) > KEEP_ITEMS:
-                self._turn_of.popitem(last=False)
+                oldest, _ = self._turn_of.popitem(last=False)
+                self._start_ms.pop(oldest, None)
+                self._speaking_ms.pop(oldest, None)
         return turn

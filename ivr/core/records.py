@@ -23,7 +23,10 @@ class ReplyKind(StrEnum):
 
 @dataclass(slots=True)
 class Turn:
-    """The caller's turn: one or more committed items that are answered together."""
+    """The caller's turn: one or more committed items that are answered together.
+
+    `no` grows with each turn, and when a turn goes on after it was taken for finished.
+    """
 
     no: int
     items: list[str] = field(default_factory=list)
@@ -66,8 +69,11 @@ class Turn:
         self.words.update(later.words)
         self.partial.update(later.partial)
         self.ulaw += later.ulaw
+        self.no = later.no  # what was recalled for the shorter turn is not for this one
         self.closed = later.closed
+        self.closed_at_ms = max(self.closed_at_ms, later.closed_at_ms)
         self.window = None
+        self.outputs.clear()
         self.rounds = 0
 
 
@@ -98,6 +104,8 @@ class SpokenReply:
     reply_id: str
     kind: ReplyKind
     exact_text: str = ""
+    may_call: bool = False
+    """Functions were on offer; calls of any others are not looked at."""
     text: str = ""
     calls: list[ReplyCall] = field(default_factory=list)
     segments: list[str] = field(default_factory=list)

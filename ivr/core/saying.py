@@ -24,6 +24,8 @@ class Saying:
     def __init__(self) -> None:
         self.playback = Playback()
         self.reply: SpokenReply | None = None
+        self.ended_at_ms: float | None = None
+        """When our last word ended."""
 
     def begin(self, reply: SpokenReply) -> None:
         """A new reply; nothing of it is audible yet."""

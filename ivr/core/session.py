@@ -22,6 +22,7 @@ from ivr.core.events import (
     ReplyAudio,
     ReplyCall,
     ReplyDone,
+    ReplyStatus,
     ReplyText,
     SpeechStarted,
     SpeechStopped,
@@ -35,12 +36,25 @@ from ivr.core.hearing import Hearing
 from ivr.core.media import InboundMedia
 from ivr.core.records import Ending, OwnWords, ReplyKind
 from ivr.core.setup import CallSetup
-from ivr.core.turns import Playout, Sign
 
 STILL_THERE = "Are you still there?"
 NOBODY_THERE = "I can't hear you, so I'll hang up now. Please call again any time."
 TIME_IS_UP = "I'm sorry, this is the longest a call can take. Please call again. Goodbye."
 LIMIT_GRACE_MS = 60_000
+"""So long after its limit a call ends whatever is being said."""
+LIMIT_STEP_MS = 1_000
+
+_WORDS = (TranscriptDelta, TranscriptDone, TranscriptFailed)
+_OF_A_SESSION = (
+    SpeechStarted,
+    SpeechStopped,
+    TurnCommitted,
+    *_WORDS,
+    ReplyAudio,
+    ReplyText,
+    ReplyCall,
+    ReplyDone,
+)
 
 
 class CallCore:
@@ -56,10 +70,14 @@ class CallCore:
         self._playback = self._dialogue.saying.playback
         self._limit_ms = now_ms + setup.business.limits.max_call_minutes * 60_000
         self._deadlines.set(Deadline.LIMIT, self._limit_ms)
-        self._sessions = 0
+        self._lost_in_a_row = 0
         self._prompts = 0
+        self._stirred_at_ms = now_ms
+        """When the caller last pressed a key, or a session was ready to hear them."""
         self._is_model_ready = False
         self._is_handing_over = False
+        if setup.opening:
+            self._dialogue.say(OwnWords(ReplyKind.OPENING, setup.opening), now_ms)
         self._playback.start(now_ms)
         self._handlers: dict[type, Callable[..., None]] = {
             LineFrame: self._line_frame,
@@ -91,18 +109,29 @@ class CallCore:
 
     def receive(self, event: Event, now_ms: float) -> list[Command]:
         """Take an event in; returns what is to be done, in order."""
-        self._handlers[type(event)](event, now_ms)
         dialogue = self._dialogue
-        for name in self._deadlines.take_due(now_ms):
+        if not self._is_stale(event):
+            self._handlers[type(event)](event, now_ms)
+        while (name := self._deadlines.take_due(now_ms)) is not None:
             self._deadline(name, now_ms)
+        if not dialogue.is_over:
+            dialogue.move_on(now_ms)
         if not dialogue.is_over:
             self._move_on(now_ms)
         dialogue.leave_if_settled()
         commands, dialogue.out = dialogue.out, []
         return commands
 
+    def _is_stale(self, event: Event) -> bool:
+        """Of a session that is gone, or of a call that is over: then only the last words matter."""
+        if self.is_over:
+            return not isinstance(event, _WORDS)
+        return isinstance(event, _OF_A_SESSION) and not self._is_model_ready
+
     def next_deadline(self, now_ms: float) -> float | None:
         """When to send a `Tick` at the latest, on the clock of `now_ms`."""
+        if self.is_over:
+            return self._deadlines.next_ms()
         times = (self._deadlines.next_ms(), self._playback.next_deadline(now_ms))
         return min((t for t in times if t is not None), default=None)
 
@@ -117,16 +146,10 @@ class CallCore:
         return tuple(self._dialogue.turns.history)
 
     def _move_on(self, now_ms: float) -> None:
-        """What follows from where things stand, whatever the event was."""
-        dialogue = self._dialogue
-        if dialogue.turns.playout is Playout.PLAYING and dialogue.saying.is_played():
-            dialogue.show(Sign.PLAYED, now_ms)
-        if not dialogue.is_over:
-            dialogue.close_turn(now_ms)
-            self._watch_silence(now_ms)
-        if self._is_handing_over and not dialogue.is_over and dialogue.turns.is_resting():
-            dialogue.hand_over(now_ms)
-        dialogue.out += self._playback.tick(now_ms)
+        self._watch_silence(now_ms)
+        self._dialogue.out += self._playback.tick(now_ms)
+        if self._is_handing_over and self._dialogue.is_quiet():
+            self._dialogue.line_gone(now_ms, hung_up=False)
 
     # -- the line -----------------------------------------------------------------------------------------------
 
@@ -138,7 +161,7 @@ class CallCore:
         """No node of today's flows asks for keys; a key press still shows that somebody is there."""
         self._prompts = 0
         self._deadlines.clear(Deadline.SILENCE)
-        self._dialogue.spoke_last_at_ms = now_ms
+        self._stirred_at_ms = now_ms
 
     def _line_mark(self, mark: LineMark, now_ms: float) -> None:
         self._playback.mark(mark.name, now_ms)
@@ -152,33 +175,33 @@ class CallCore:
     # -- the model ----------------------------------------------------------------------------------------------
 
     def _model_ready(self, _: ModelReady, now_ms: float) -> None:
+        if self._is_model_ready:
+            return
         self._is_model_ready = True
+        self._stirred_at_ms = now_ms
         self._dialogue.out += self._media.ready()
-        if self._dialogue.opening_heard:
-            self._dialogue.model_back(now_ms)
-        else:
-            self._dialogue.say(OwnWords(ReplyKind.OPENING, self._setup.opening), now_ms)
+        self._dialogue.model_ready(now_ms)
 
     def _model_lost(self, lost: ModelLost, now_ms: float) -> None:
         self._is_model_ready = False
         self._media.lost()
-        self._sessions += 1
-        if self._dialogue.is_over:
-            return
+        self._lost_in_a_row += 1
         self._dialogue.model_lost(now_ms)
-        if lost.permanent or self._sessions >= self._setup.tuning.max_sessions:
+        if lost.permanent or self._lost_in_a_row >= self._setup.tuning.max_sessions:
             self._dialogue.fail(now_ms)
         else:
-            self._dialogue.out.append(ReopenModel(min(4_000, 250 * 2 ** (self._sessions - 1))))
+            self._dialogue.out.append(ReopenModel(min(4_000, 250 * 2 ** (self._lost_in_a_row - 1))))
 
     def _speech_started(self, event: SpeechStarted, now_ms: float) -> None:
-        # The sign first: it may give the turn back to which this speech belongs.
-        self._dialogue.speech_started(now_ms)
-        self._hearing.speech_started(event.item_id, event.audio_start_ms)
+        if self._hearing.is_new_speech(event.item_id):
+            # The sign first: it may give the turn back to which this speech belongs.
+            self._dialogue.speech_started(now_ms)
+            self._hearing.speech_started(event.item_id, event.audio_start_ms)
 
     def _speech_stopped(self, event: SpeechStopped, now_ms: float) -> None:
-        self._hearing.speech_stopped(event.item_id, event.audio_end_ms, self._asking.silence_ms, now_ms)
-        self._dialogue.show(Sign.SPEECH_ENDED, now_ms)
+        silence_ms = self._asking.silence_ms
+        if self._hearing.speech_stopped(event.item_id, event.audio_end_ms, silence_ms, now_ms):
+            self._dialogue.speech_ended(now_ms)
 
     def _turn_committed(self, event: TurnCommitted, now_ms: float) -> None:
         self._hearing.committed(event.item_id, now_ms)
@@ -203,23 +226,18 @@ class CallCore:
         self._dialogue.words_came(turn, now_ms)
 
     def _reply_audio(self, event: ReplyAudio, now_ms: float) -> None:
-        if self._dialogue.is_current(event.reply_id) and event.ulaw:
-            self._dialogue.reply_audio(event.ulaw, now_ms)
+        self._dialogue.reply_audio(event.reply_id, event.ulaw, now_ms)
 
     def _reply_text(self, event: ReplyText, now_ms: float) -> None:
-        reply = self._dialogue.saying.reply
-        if reply is not None and self._dialogue.is_current(event.reply_id):
-            reply.text += event.delta
+        self._dialogue.reply_text(event.reply_id, event.delta, now_ms)
 
     def _reply_call(self, event: ReplyCall, now_ms: float) -> None:
-        reply = self._dialogue.saying.reply
-        if reply is not None and self._dialogue.is_current(event.reply_id):
-            reply.calls.append(event)
+        self._dialogue.reply_call(event, now_ms)
 
     def _reply_done(self, event: ReplyDone, now_ms: float) -> None:
-        if self._dialogue.is_current(event.reply_id):
-            self._sessions = 0
-            self._dialogue.reply_done(event, now_ms)
+        self._dialogue.reply_done(event, now_ms)
+        if event.status is ReplyStatus.COMPLETED:
+            self._lost_in_a_row = 0
 
     def _recalled(self, event: Recalled, now_ms: float) -> None:
         self._dialogue.recalled(event.turn_no, event.window, now_ms)
@@ -236,11 +254,13 @@ class CallCore:
         return self._media.network(now_ms, max(1_000, self._asking.silence_ms))
 
     def _deadline(self, name: Deadline, now_ms: float) -> None:
+        if self.is_over and name is not Deadline.LEAVING:
+            return
         if name is Deadline.SILENCE:
             self._silence(now_ms)
         elif name is Deadline.LIMIT:
             self._limit(now_ms)
-        elif not self._dialogue.is_over or name is Deadline.LEAVING:
+        else:
             self._dialogue.deadline(name, now_ms)
 
     def _watch_silence(self, now_ms: float) -> None:
@@ -248,15 +268,20 @@ class CallCore:
 
         Noise without words does not start the count anew.
         """
-        dialogue = self._dialogue
-        resting = dialogue.turns.is_resting() and self._is_model_ready and dialogue.opening_heard
-        if not resting:
+        if not self._dialogue.turns.is_resting():
             self._deadlines.clear(Deadline.SILENCE)
         elif not self._deadlines.has(Deadline.SILENCE):
-            since_ms = max(dialogue.spoke_last_at_ms or now_ms, self._hearing.last_words_at_ms or 0.0)
+            marks_ms = (
+                self._dialogue.saying.ended_at_ms,
+                self._hearing.last_words_at_ms,
+                self._stirred_at_ms,
+            )
+            since_ms = max(at_ms for at_ms in marks_ms if at_ms is not None)
             self._deadlines.set(Deadline.SILENCE, since_ms + self._setup.business.limits.silence_s * 1_000)
 
     def _silence(self, now_ms: float) -> None:
+        if not self._dialogue.turns.is_resting():  # somebody began to speak at this very moment
+            return
         self._prompts += 1
         if self._prompts <= self._setup.business.limits.reprompts:
             self._dialogue.say(OwnWords(ReplyKind.PROMPT, STILL_THERE), now_ms)
@@ -265,9 +290,10 @@ class CallCore:
             self._dialogue.say(OwnWords(ReplyKind.PROMPT, NOBODY_THERE, ending), now_ms)
 
     def _limit(self, now_ms: float) -> None:
-        if now_ms - self._limit_ms > LIMIT_GRACE_MS:
+        if now_ms - self._limit_ms >= LIMIT_GRACE_MS:
             self._dialogue.end(Ending(EndReason.FINISHED), now_ms)
-        elif self._dialogue.turns.is_resting():
+            return
+        if self._dialogue.turns.is_resting():
             self._dialogue.say(OwnWords(ReplyKind.PROMPT, TIME_IS_UP, Ending(EndReason.FINISHED)), now_ms)
-        else:
-            self._deadlines.set(Deadline.LIMIT, now_ms + 1_000)
+        # Whether it is heard or talked over: look again.
+        self._deadlines.set(Deadline.LIMIT, now_ms + LIMIT_STEP_MS)

@@ -21,6 +21,8 @@ class Tuning:
     prefix_ms: int = 300
     transcript_wait_ms: int = 350
     window_wait_ms: int = 1_500
+    answer_wait_ms: int = 10_000
+    """A reply of which nothing more comes for so long has failed; the link itself notices a dead peer sooner."""
     held_talking_ms: int = 700
     """Speech over our reply that lasts this long is an interruption, whatever its words."""
     held_words_ms: int = 2_500
@@ -41,7 +43,7 @@ class CallSetup:
     business: Business
     flow: FlowState
     opening: str
-    """Said first, word for word."""
+    """Said first, word for word; empty: nothing is said first."""
     resumed: bool = False
     """The thread of a dropped call goes on: the caller may decline and start afresh."""
     exchange_no: int = 1

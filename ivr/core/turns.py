@@ -18,6 +18,8 @@ class Floor(StrEnum):
 class Reply(StrEnum):
     """Where the model's answer stands."""
 
+    AWAY = "away"
+    """No session is ready: nothing can be asked for."""
     NONE = "none"
     GATHERING = "gathering"
     """The turn is closed; its words and its window are awaited."""
@@ -58,6 +60,7 @@ class Sign(StrEnum):
     PLAYED = "played"
     CONFIRMED = "confirmed"
     REFUTED = "refuted"
+    MODEL_READY = "model_ready"
     MODEL_LOST = "model_lost"
 
 
@@ -75,7 +78,10 @@ class Act(StrEnum):
     ASK_AGAIN = "ask_again"
     DROP_TURN = "drop_turn"
     RETRY = "retry"
+    WAIT = "wait"
     SETTLE = "settle"
+    PUT_OFF = "put_off"
+    BREAK_OFF = "break_off"
 
 
 F, R, P, S, A = Floor, Reply, Playout, Sign, Act
@@ -101,33 +107,31 @@ PLAYOUT: dict[tuple[Playout, Sign], tuple[Playout, tuple[Act, ...]]] = {
 """Signs not named leave the playout as it is. Audio that comes while held is kept with the unheard part."""
 
 REPLY: dict[tuple[Reply, Sign], tuple[Reply, tuple[Act, ...]]] = {
+    (R.AWAY, S.MODEL_READY): (R.NONE, ()),
     (R.NONE, S.TURN_CLOSED): (R.GATHERING, (A.GATHER,)),
     (R.NONE, S.SAY): (R.ASKED, (A.ASK,)),
-    (R.NONE, S.TURN_EMPTY): (R.NONE, (A.DROP_TURN,)),
+    (R.NONE, S.MODEL_LOST): (R.AWAY, ()),
     (R.GATHERING, S.SPEECH_BEGAN): (R.NONE, (A.REOPEN_TURN,)),
-    (R.GATHERING, S.TURN_CLOSED): (R.GATHERING, (A.GATHER,)),
     (R.GATHERING, S.TURN_READY): (R.ASKED, (A.ASK,)),
     (R.GATHERING, S.TURN_EMPTY): (R.NONE, (A.DROP_TURN,)),
+    (R.GATHERING, S.MODEL_LOST): (R.AWAY, (A.REOPEN_TURN,)),
     (R.ASKED, S.SPEECH_BEGAN): (R.NONE, (A.CANCEL, A.REOPEN_TURN)),
-    (R.ASKED, S.TURN_CLOSED): (R.GATHERING, (A.CANCEL, A.GATHER)),
     (R.ASKED, S.TURN_EMPTY): (R.NONE, (A.CANCEL, A.DROP_TURN)),
     (R.ASKED, S.AUDIO): (R.STREAMING, ()),
     (R.ASKED, S.CALLS): (R.ASKED, (A.ASK_AGAIN,)),
-    (R.ASKED, S.DEFER): (R.DEFERRED, ()),
+    (R.ASKED, S.DEFER): (R.DEFERRED, (A.WAIT,)),
     (R.ASKED, S.ANSWERED): (R.NONE, (A.SETTLE,)),
     (R.ASKED, S.FAILED): (R.ASKED, (A.RETRY,)),
-    (R.ASKED, S.MODEL_LOST): (R.GATHERING, ()),
+    (R.ASKED, S.MODEL_LOST): (R.AWAY, (A.PUT_OFF, A.REOPEN_TURN)),
     (R.STREAMING, S.CONFIRMED): (R.NONE, (A.CANCEL,)),
     (R.STREAMING, S.ANSWERED): (R.NONE, ()),
-    (R.STREAMING, S.CALLS): (R.NONE, ()),
-    (R.STREAMING, S.DEFER): (R.NONE, ()),
     (R.STREAMING, S.FAILED): (R.NONE, ()),
-    (R.STREAMING, S.MODEL_LOST): (R.NONE, ()),
+    (R.STREAMING, S.MODEL_LOST): (R.AWAY, (A.BREAK_OFF,)),  # what there is plays on
     (R.DEFERRED, S.SPEECH_BEGAN): (R.NONE, (A.REOPEN_TURN,)),
-    (R.DEFERRED, S.TURN_CLOSED): (R.GATHERING, (A.GATHER,)),
+    (R.DEFERRED, S.TURN_CLOSED): (R.GATHERING, (A.REOPEN_TURN, A.GATHER)),
     (R.DEFERRED, S.RECONSIDER): (R.ASKED, (A.ASK_AGAIN,)),
     (R.DEFERRED, S.TURN_EMPTY): (R.NONE, (A.DROP_TURN,)),
-    (R.DEFERRED, S.MODEL_LOST): (R.GATHERING, ()),
+    (R.DEFERRED, S.MODEL_LOST): (R.AWAY, (A.REOPEN_TURN,)),
 }
 """Signs not named leave the reply as it is: they are stale, and `tests/unit/core/test_turns.py` lists them all."""
 
@@ -137,7 +141,7 @@ class Turns:
     """The three machines. `history` keeps the last transitions for the log of a call that went wrong."""
 
     floor: Floor = Floor.QUIET
-    reply: Reply = Reply.NONE
+    reply: Reply = Reply.AWAY
     playout: Playout = Playout.SILENT
     history: list[str] = field(default_factory=list)
 

@@ -1,0 +1,86 @@
+"""What the model's function calls do to the call, once the reply that made them is complete (B029, B030)."""
+
+from dataclasses import dataclass, field
+
+from callflows import engine
+from ivr.core.asking import Asking
+from ivr.core.commands import CallOutput, Command, EndReason, UpdateSession
+from ivr.core.directives import Defer, SetInstruction, SetSilence, SetSpeed
+from ivr.core.events import ReplyCall
+from ivr.core.functions import START_AFRESH, FlowStep, Outcome
+from ivr.core.records import Ending, OwnWords, SpokenReply, Turn
+from ivr.core.turns import Sign
+
+GOODBYE = "Goodbye."
+ONE_MOMENT = "One moment, please. I'm connecting you."
+
+
+@dataclass(slots=True)
+class Steered:
+    """What came of a reply's calls. `words` are to be said now, because the reply itself said nothing."""
+
+    sign: Sign
+    words: OwnWords | None = None
+    orders: list[Command] = field(default_factory=list)
+    moved: bool = False
+    """The flow stands elsewhere: worth a snapshot."""
+
+
+class Steering:
+    """Applies calls in the order in which they were made, each once."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+
+    def apply(self, reply: SpokenReply, turn: Turn | None) -> Steered:
+        """Carry out the calls of a complete reply; their outputs go to the turn, as pairs for the next input."""
+        audible = reply.first_audio_at_ms is not None
+        steered = Steered(Sign.ANSWERED)
+        for call in reply.calls:
+            outcome = self._apply(call, audible=audible)
+            if turn is not None:
+                turn.outputs.append(CallOutput(call.call_id, call.name, call.arguments, outcome.output))
+            self._take_effect(call.name, outcome, reply, steered)
+            if not audible and steered.sign is not Sign.DEFER:
+                steered.sign = Sign.DEFER if isinstance(outcome.effect, Defer) else Sign.CALLS
+        if reply.ending is not None and not audible:  # an end that nobody was told of: say so first
+            steered.sign = Sign.CALLS
+            steered.words = OwnWords(reply.kind, _farewell(reply.ending), reply.ending)
+        return steered
+
+    def _apply(self, call: ReplyCall, *, audible: bool) -> Outcome:
+        asking = self._asking
+        return asking.functions.apply(
+            asking.flow, call.name, call.arguments, audible=audible, may_start_afresh=asking.resumed
+        )
+
+    def _take_effect(self, name: str, outcome: Outcome, reply: SpokenReply, steered: Steered) -> None:
+        match outcome.effect:
+            case SetSpeed(speed):
+                self._asking.speed = speed
+                steered.orders.append(UpdateSession(self._asking.config()))
+            case SetSilence(silence_ms):
+                self._asking.silence_ms = silence_ms
+                steered.orders.append(UpdateSession(self._asking.config()))
+            case SetInstruction(text):
+                self._asking.instruction = text
+            case FlowStep() as step if reply.ending is None:
+                reply.ending = _ending(step)
+                if reply.ending is None:  # the flow takes its last step only when the call really ends
+                    self._asking.flow = step.state
+                    self._asking.resumed = self._asking.resumed and name != START_AFRESH.name
+                    steered.moved = True
+
+
+def _ending(step: FlowStep) -> Ending | None:
+    for action in step.actions:
+        match action:
+            case engine.Transfer(target, number, say):
+                return Ending(EndReason.TRANSFERRED, target, number, say, step.state)
+            case engine.HangUp(say):
+                return Ending(EndReason.FINISHED, say=say, flow=step.state)
+    return None
+
+
+def _farewell(ending: Ending) -> str:
+    return ending.say or (ONE_MOMENT if ending.reason is EndReason.TRANSFERRED else GOODBYE)
