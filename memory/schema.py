@@ -117,7 +117,7 @@ pages = Table(
     _text("flow_node"),
     _json("usage"),
     _json("states"),
-    Column("embedded_with", Text),  # the model's name once embedded; NULL: still to do
+    Column("embedded_with", Text),  # the model's name; '' with none; NULL: its job is still to do
     _time("created_at"),
     Column("text_config", REGCONFIG, nullable=False, server_default=text("'english'::regconfig")),
     Column(

@@ -38,7 +38,9 @@ class TurnStore(Database):
             .order_by(pages.c.exchange_no)
         )
         async with self.transaction() as connection:
-            return [TurnRecord(page_of(row), row.usage, row.states) for row in await connection.execute(query)]
+            return [
+                TurnRecord(page_of(row), row.usage, row.states) for row in await connection.execute(query)
+            ]
 
     async def reopen_call(self, call_sid: str, snapshot: CallSnapshot) -> bool:
         """A transferred call comes back, since nobody answered: it is active again. False for any other call."""

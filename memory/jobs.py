@@ -1,0 +1,201 @@
+"""Background work on procrastinate: a page's summary, embedding and threads; a thread's refresh; upkeep.
+
+Every job can be run twice with the same result, and takes surrogate ids only.
+"""
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import psycopg
+import structlog
+from procrastinate import App, JobContext, PsycopgConnector, RetryStrategy
+from procrastinate.exceptions import ConnectorException
+from psycopg_pool import PoolTimeout
+
+from memory.embed import Embedder, chunks
+from memory.embedded import conninfo_of
+from memory.errors import EmbeddingNotReady
+from memory.jobqueue import PROCESS_PAGE, QUEUE, REFRESH_THREAD
+from memory.store import Store, StoredPage
+from memory.summarise import Summariser
+from memory.threads import place, profile_for
+
+log = structlog.get_logger()
+
+CONCURRENCY = 2
+RETRY = RetryStrategy(max_attempts=8, exponential_wait=3)
+"""3, 9, 27 … s: two hours in all; what is still undone then is found by `upkeep`."""
+EMBED_WAIT_S = 30.0
+EMBED_BATCH = 8
+"""Texts asked for at once: a caller's query waits for the batch before it."""
+LEFT_BEHIND = timedelta(minutes=5)
+UPKEEP_PAGES = 200
+KEEP_FINISHED_JOBS_H = 24
+STOP_WAIT_S = 20
+RECONNECT_WAIT_S = 2.0
+POOL_WAIT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class JobTools:
+    """What the jobs work with. Without an embedder pages are found by words, and threads follow the calls."""
+
+    store: Store
+    summariser: Summariser
+    embedder: Embedder | None = None
+
+    @property
+    def model(self) -> str:
+        """The name of the model whose vectors are made now; empty for none."""
+        return self.embedder.model if self.embedder is not None and self.embedder.fault is None else ""
+
+
+async def process_page(tools: JobTools, page_id: int) -> None:
+    """Summary, vectors, threads. Raises: `EmbeddingNotReady`, `StorageUnavailable`: tried again then."""
+    stored = await tools.store.load_page(page_id)
+    if stored is None:
+        return
+    if not stored.page.summary:
+        summary = await tools.summariser.page(stored.page.user_text, stored.page.reply_text)
+        await tools.store.save_summary(page_id, summary)
+    if not stored.owner.caller:
+        return
+    await _embed_page(tools, stored)
+    model = tools.model
+    await tools.store.join_threads(stored, model or None, partial(place, profile=profile_for(model)))
+
+
+async def refresh_thread(tools: JobTools, thread_id: int) -> None:
+    """A thread's summary and its embedding, from its pages as they are now."""
+    pages = await tools.store.thread_content(thread_id)
+    if not pages:
+        return
+    summary = await tools.summariser.thread(pages)
+    vectors = None
+    if tools.embedder is not None and (parts := chunks(summary)):
+        vectors = await tools.embedder.embed(parts[:1], urgent=False, wait_s=EMBED_WAIT_S)
+    await tools.store.save_thread(thread_id, summary, tools.model or None, vectors[0] if vectors else None)
+
+
+async def upkeep(tools: JobTools, now: datetime) -> None:
+    """Queue what no job has finished, and drop what nobody needs."""
+    waiting = await tools.store.enqueue_unembedded(tools.model, LEFT_BEHIND, UPKEEP_PAGES)
+    tokens = await tools.store.forget_spent_tokens(now)
+    log.info("memory_upkeep", pages_queued=waiting, tokens_forgotten=tokens)
+
+
+async def requeue_stalled(app: App) -> int:
+    """Queue again what killed workers left behind: until then its lock blocks the thread for good."""
+    stalled = list(await app.job_manager.get_stalled_jobs())
+    for job in stalled:
+        await app.job_manager.retry_job(job)
+    return len(stalled)
+
+
+def make_app(url: str) -> App:
+    """A procrastinate app on this database, with all jobs; not open yet."""
+    connector = PsycopgConnector(conninfo=conninfo_of(url), min_size=1, max_size=4, timeout=POOL_WAIT_S)
+    app = App(connector=connector)
+    add = partial(app.task, queue=QUEUE, pass_context=True)
+    add(name=PROCESS_PAGE, retry=RETRY)(_process_page)
+    add(name=REFRESH_THREAD, retry=RETRY)(_refresh_thread)
+    minutely = app.task(
+        name="memory.requeue_stalled", queue=QUEUE, pass_context=True, queueing_lock="requeue_stalled"
+    )
+    app.periodic(cron="* * * * *")(minutely(_requeue_stalled))
+    regularly = app.task(name="memory.upkeep", queue=QUEUE, pass_context=True, queueing_lock="upkeep")
+    app.periodic(cron="*/5 * * * *")(regularly(_upkeep))
+    return app
+
+
+async def run_worker(
+    url: str, tools: JobTools, stop: asyncio.Event, *, concurrency: int = CONCURRENCY
+) -> None:
+    """Work until `stop` is set, then finish what runs (at most 20 s). Outlives outages of the database."""
+    while not stop.is_set():
+        try:
+            await _work(url, tools, stop, concurrency)
+        except (ConnectorException, PoolTimeout, psycopg.OperationalError) as error:
+            log.warning("job_worker_without_database", error=type(error).__name__)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), RECONNECT_WAIT_S)
+
+
+async def run_pending(url: str, tools: JobTools) -> None:
+    """Run what is queued now and come back."""
+    app = make_app(url)
+    async with app.open_async():
+        await app.run_worker_async(**_options(tools, CONCURRENCY), wait=False, listen_notify=False)
+
+
+async def _work(url: str, tools: JobTools, stop: asyncio.Event, concurrency: int) -> None:
+    app = make_app(url)
+    async with app.open_async():
+        worker = asyncio.create_task(app.run_worker_async(**_options(tools, concurrency)))
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait([worker, stopped], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            # The worker first, then (leaving the block) the connections it works with.
+            stopped.cancel()
+            worker.cancel()
+            await asyncio.wait([worker, stopped])
+        if not worker.cancelled():
+            worker.result()
+
+
+def _options(tools: JobTools, concurrency: int) -> dict[str, Any]:
+    return {
+        "queues": [QUEUE],
+        "concurrency": concurrency,
+        "install_signal_handlers": False,
+        "shutdown_graceful_timeout": STOP_WAIT_S,
+        "additional_context": {"tools": tools},
+    }
+
+
+async def _embed_page(tools: JobTools, stored: StoredPage) -> None:
+    if stored.embedded_with == tools.model:
+        return
+    parts = chunks(f"{stored.page.user_text}\n{stored.page.reply_text}")
+    if tools.embedder is None or not tools.model or not parts:
+        await tools.store.save_vectors(stored.owner, stored.page.page_id, tools.model, [])
+        return
+    vectors: list[list[float]] = []
+    for start in range(0, len(parts), EMBED_BATCH):
+        batch = parts[start : start + EMBED_BATCH]
+        made = await tools.embedder.embed(batch, urgent=False, wait_s=EMBED_WAIT_S)
+        if made is None:
+            raise EmbeddingNotReady(tools.embedder.model)
+        vectors += made
+    await tools.store.save_vectors(stored.owner, stored.page.page_id, tools.model, vectors)
+
+
+def _tools(context: JobContext) -> JobTools:
+    tools = context.additional_context["tools"]
+    if not isinstance(tools, JobTools):
+        raise TypeError("the worker was started without tools")
+    return tools
+
+
+async def _process_page(context: JobContext, page_id: int) -> None:
+    await process_page(_tools(context), page_id)
+
+
+async def _refresh_thread(context: JobContext, thread_id: int) -> None:
+    await refresh_thread(_tools(context), thread_id)
+
+
+async def _requeue_stalled(context: JobContext, timestamp: int) -> None:
+    requeued = await requeue_stalled(context.app)
+    if requeued:
+        log.warning("stalled_jobs_requeued", count=requeued)
+
+
+async def _upkeep(context: JobContext, timestamp: int) -> None:
+    await upkeep(_tools(context), datetime.fromtimestamp(timestamp, UTC))
+    await context.app.job_manager.delete_old_jobs(nb_hours=KEEP_FINISHED_JOBS_H)
