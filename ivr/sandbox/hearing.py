@@ -81,8 +81,10 @@ class Hearing:
         self._sounds[key].waiting.append(action)
 
     def forget(self, key: str) -> None:
-        """The item is gone."""
-        self._sounds.pop(key, None)
+        """The item is gone; who waits for its words waits no longer."""
+        sound = self._sounds.pop(key, None)
+        for action in sound.waiting if sound is not None else ():
+            action()
 
     def _tell(self, key: str, sound: _Sound, text: str | None) -> None:
         if text is None:

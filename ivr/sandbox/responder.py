@@ -59,6 +59,8 @@ class Job:
     speed: float
     cached_characters: int
     answer: Answer | None = None
+    created: bool = False
+    """The client was told; before that there is nothing to cancel."""
     thinking: bool = False
 
 
@@ -117,13 +119,14 @@ class Responder:
         """Stop the named response, or the conversation's. Raises `Fault` if it is not active."""
         identity = self._active_in_conversation() if response_id is None else response_id
         job = self._jobs.get(identity or "")
-        if job is None:
+        if job is None or not job.created:
             raise Fault("response_cancel_not_active", "Cancellation failed: no such active response.")
         self._finish(job, StatusDetails(type="cancelled", reason=reason))
 
     def interrupt(self) -> None:
         """The user speaks over the conversation's response."""
-        if self._active_in_conversation() is not None:
+        job = self._jobs.get(self._active_in_conversation() or "")
+        if job is not None and job.created:
             self.cancel(None, "turn_detected")
 
     def spoken(self, response_id: str, pcm24k: bytes | None) -> None:
@@ -141,6 +144,7 @@ class Responder:
     def _announce(self, job: Job) -> None:
         if not self._alive(job):
             return
+        job.created = True
         self._outbox.send(
             ResponseCreated(response=_copy(job.reply.response)), RateLimitsUpdated(rate_limits=_LIMITS)
         )
