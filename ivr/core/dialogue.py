@@ -262,9 +262,8 @@ class Dialogue:
     def _reopen_turn(self, now_ms: float) -> None:
         self._gathering.stop()
         self._deadlines.clear(Deadline.RECONSIDER)
-        if self._answering is not None:
-            self._hearing.give_back(self._answering)
-            self._answering = None
+        self._hearing.go_on(self._answering)
+        self._answering = None
 
     def _drop_turn(self, now_ms: float) -> None:
         """What was taken for a turn, answered already or not, was none."""

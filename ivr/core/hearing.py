@@ -100,8 +100,11 @@ class Hearing:
         self.open = Turn(turn.no + 1)
         return turn
 
-    def give_back(self, turn: Turn) -> None:
-        """Speech went on before the answer was audible: both parts are one turn, not to be answered yet."""
+    def go_on(self, turn: Turn | None) -> None:
+        """The open turn goes on. `turn` had been taken from it too early: both parts are one."""
+        if turn is None:
+            self.open.no += 1  # what was recalled for the shorter turn is not for this one
+            return
         later = self.open
         was_closed = later.closed
         turn.absorb(later)

@@ -69,7 +69,7 @@ class Turn:
         self.words.update(later.words)
         self.partial.update(later.partial)
         self.ulaw += later.ulaw
-        self.no = later.no  # what was recalled for the shorter turn is not for this one
+        self.no = later.no
         self.closed = later.closed
         self.closed_at_ms = max(self.closed_at_ms, later.closed_at_ms)
         self.window = None
