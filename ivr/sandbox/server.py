@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -180,6 +181,17 @@ def shown_model(named: str) -> str:
     return named if named.startswith(DEFAULT_MODEL) else f"{DEFAULT_MODEL}/{named}"
 
 
+def _websocket_log() -> logging.Logger:
+    """The library's own messages, but for the traceback about each client that connects only to see who is there."""
+    logger = logging.getLogger("ivr.sandbox.websocket")
+    logger.addFilter(_is_no_probe)
+    return logger
+
+
+def _is_no_probe(record: logging.LogRecord) -> bool:
+    return record.getMessage() != "opening handshake failed"
+
+
 def now_ms() -> float:
     """Monotonic time in ms."""
     return time.monotonic() * 1_000
@@ -203,6 +215,7 @@ async def running(host: str, port: int, *, script: Path | None = None) -> AsyncI
                 process_request=sandbox.admit,
                 compression=None,
                 max_size=MAX_MESSAGE_BYTES,
+                logger=_websocket_log(),
             )
         )
         bound: int = next(iter(server.sockets)).getsockname()[1]
