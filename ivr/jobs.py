@@ -2,18 +2,43 @@
 
 import asyncio
 import signal
+from contextlib import AsyncExitStack
+from pathlib import Path
 
-from ivr.app import database
+from ivr.app import database, embedding_model, embedding_process
 from ivr.settings import Settings
-from memory.jobs import run_worker
-from memory.summarise import ChatModel
+from memory.embed import Embedder
+from memory.jobs import JobTools, run_worker
+from memory.store import Store
+from memory.summarise import ChatModel, ChatSummariser, ExtractiveSummariser, Summariser
 
 
-async def run_jobs(settings: Settings) -> None:
-    """Work until SIGTERM or SIGINT."""
+async def run_jobs(settings: Settings, embedding_socket: Path | None) -> None:
+    """Work until SIGTERM or SIGINT. With a socket, embed by the process that listens there; else start one."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    async with database(settings) as url:
-        await run_worker(url, stop=stop)
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(database(settings))
+        embedder = await _embedder(stack, settings, embedding_socket)
+        store = Store(url)
+        stack.push_async_callback(store.close)
+        await run_worker(url, JobTools(store, summariser(settings), embedder), stop)
+
+
+async def _embedder(stack: AsyncExitStack, settings: Settings, socket: Path | None) -> Embedder | None:
+    if socket is None:
+        process = await stack.enter_async_context(embedding_process(settings))
+        return process.client() if process else None
+    model = embedding_model(settings)
+    return Embedder(socket, model.name) if model else None
+
+
+def summariser(settings: Settings) -> Summariser:
+    """A chat model where there is a key, or a server that needs none; extractive without either."""
+    key, base_url = settings.openai_api_key, settings.openai_base_url
+    if key is None and base_url is None:
+        return ExtractiveSummariser()
+    secret = key.get_secret_value() if key is not None else "none"
+    return ChatSummariser(ChatModel(settings.summary_model, secret, base_url))

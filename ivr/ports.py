@@ -74,10 +74,8 @@ class Telephony(Protocol):
 class Recall(Protocol):
     """The memory of this call's caller, bound to owner and call when made."""
 
-    async def recall(self, query: str, live_items: tuple[str, ...], *, resumed: bool) -> Window:
-        """`resumed`: the thread of the dropped call goes on, its last exchanges belong in the window.
-
-        Never raises for a memory that is down: then the window holds what the call itself knows."""
+    async def recall(self, query: str, live_items: tuple[str, ...]) -> Window:
+        """Never raises for a memory that is down: then the window holds what the call itself knows."""
         ...
 
 

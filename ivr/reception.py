@@ -20,7 +20,7 @@ from ivr.observe import Metrics
 from ivr.pacing import MonotonicClock, Pacer
 from ivr.ports import CallerLink, ModelLink
 from ivr.registry import Registry
-from ivr.remembering import Claim, StoreJournal, StoreRecall, in_our_terms
+from ivr.remembering import Claim, Prices, StoreJournal, StoreRecall, in_our_terms
 from ivr.wire.tokens import Grant
 from ivr.wire.twilio import StartInfo
 from memory.calls import CallRow
@@ -46,7 +46,7 @@ class Parts:
     clock: MonotonicClock
     pacer: Pacer
     new_model: Callable[[], ModelLink]
-    model_name: str
+    prices: Prices
     tuning: Tuning
 
 
@@ -82,13 +82,14 @@ class Reception:
     async def _run(self, line: CallerLink, claim: Claim, setup: CallSetup) -> None:
         parts, sid = self._parts, claim.call_sid
         core = CallCore(setup, parts.clock.now_ms())
+        memory = parts.memory.of_call(claim.owner, sid)
         call = Call(
             core,
             Surroundings(
                 line=line,
                 new_model=parts.new_model,
-                recall=StoreRecall(parts.memory, claim.owner, sid),
-                journal=StoreJournal(parts.memory, parts.store, claim, parts.model_name),
+                recall=StoreRecall(memory),
+                journal=StoreJournal(memory, parts.store, claim, parts.prices),
                 clock=parts.clock,
                 subscribe=parts.pacer.subscribe,
                 on_turn=self._report,

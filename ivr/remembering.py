@@ -2,20 +2,18 @@
 
 import contextlib
 from collections.abc import AsyncIterator
-from dataclasses import replace
-
-import structlog
+from dataclasses import dataclass, replace
 
 from ivr.core.commands import EndReason
+from ivr.core.events import Usage
+from ivr.core.units import ulaw_ms
 from ivr.errors import CallTakenOver, StorageUnavailable
 from memory import errors as faults
 from memory.calls import CallStatus
-from memory.costs import estimate_usd
+from memory.costs import estimate_usd, transcription_usd
 from memory.model import CallSnapshot, Exchange, Owner, Window
-from memory.service import Memory
+from memory.service import CallMemory
 from memory.store import Store
-
-log = structlog.get_logger()
 
 
 @contextlib.asynccontextmanager
@@ -51,21 +49,36 @@ class Claim:
         return self._epoch
 
 
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What a turn costs with these models: an estimate by memory/prices.toml."""
+
+    model: str
+    transcribe_model: str
+
+    def usd(self, exchange: Exchange) -> float:
+        """Reply and transcription; summaries are priced where they are made."""
+        usage = Usage(**{name: int(exchange.usage.get(name, 0)) for name in Usage.__slots__})
+        return estimate_usd(usage, self.model) + transcription_usd(
+            ulaw_ms(exchange.user_ulaw), self.transcribe_model
+        )
+
+
 class StoreJournal:
     """`ivr.ports.Journal` on the store; adds the cost estimate, which needs the model's price."""
 
-    def __init__(self, memory: Memory, store: Store, claim: Claim, model: str) -> None:
+    def __init__(self, memory: CallMemory, store: Store, claim: Claim, prices: Prices) -> None:
         self._memory = memory
         self._store = store
         self._claim = claim
-        self._model = model
+        self._prices = prices
 
     async def commit_exchange(self, exchange: Exchange) -> None:
         """See the port."""
-        usage = {**exchange.usage, "model": self._model, "usd": estimate_usd(exchange.usage, self._model)}
+        usage = {**exchange.usage, "model": self._prices.model, "usd": self._prices.usd(exchange)}
         epoch = await self._claim.epoch()
         async with in_our_terms():
-            await self._memory.commit(self._claim.owner, replace(exchange, usage=usage), epoch=epoch)
+            await self._memory.commit(replace(exchange, usage=usage), epoch=epoch)
 
     async def save_snapshot(self, snapshot: CallSnapshot) -> None:
         """See the port."""
@@ -81,17 +94,11 @@ class StoreJournal:
 
 
 class StoreRecall:
-    """`ivr.ports.Recall`: this caller's memory at this business; an empty window when it is down."""
+    """`ivr.ports.Recall`: this caller's memory at this business; what the call itself said when it is down."""
 
-    def __init__(self, memory: Memory, owner: Owner, call_sid: str) -> None:
+    def __init__(self, memory: CallMemory) -> None:
         self._memory = memory
-        self._owner = owner
-        self._call_sid = call_sid
 
-    async def recall(self, query: str, live_items: tuple[str, ...], *, resumed: bool) -> Window:
+    async def recall(self, query: str, live_items: tuple[str, ...]) -> Window:
         """See the port."""
-        try:
-            return await self._memory.recall(self._owner, self._call_sid, query, live_items, resumed=resumed)
-        except faults.MemoryFault:
-            log.exception("recall_failed")
-            return Window()
+        return await self._memory.recall(query, live_items)
