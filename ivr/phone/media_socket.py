@@ -109,6 +109,7 @@ def _reset(connection: ClientConnection) -> None:
     """Let the kernel send RST instead of FIN, and drop what is unsent."""
     raw = connection.transport.get_extra_info("socket")
     if raw is not None:
-        with contextlib.suppress(OSError):
+        # ValueError: uvloop's socket of a connection that the peer has closed meanwhile.
+        with contextlib.suppress(OSError, ValueError):
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.transport.abort()
