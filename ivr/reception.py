@@ -1,6 +1,6 @@
 """Receives an accepted stream: who calls, what was before, what is said first; then runs the call."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -13,6 +13,7 @@ from callflows.parse import FlowBook
 from ivr.call import Call, CallEnd, Surroundings
 from ivr.core.commands import ReportTurn
 from ivr.core.events import LineClosed
+from ivr.core.records import UNHEARD_WORDS
 from ivr.core.session import CallCore
 from ivr.core.setup import CallSetup, Tuning, restore
 from ivr.errors import CallTakenOver, StorageUnavailable
@@ -48,6 +49,15 @@ class Parts:
     new_model: Callable[[], ModelLink]
     prices: Prices
     tuning: Tuning
+
+
+def spoken_topic(said: Sequence[str]) -> str:
+    """What was being talked about, in the caller's own last words, as part of a sentence; empty for nothing."""
+    last = next((text for text in reversed(said) if text and text != UNHEARD_WORDS), "")
+    if not last:
+        return ""
+    kind = "your question" if last.rstrip().endswith("?") else "what you said"
+    return f"{kind}: {last}"
 
 
 class Reception:
@@ -145,7 +155,8 @@ class Reception:
         if dropped is None or not await parts.store.mark_resumed(row.call_sid, dropped.call_sid):
             return None
         brief = await parts.memory.resume_brief(dropped)
-        if not brief.topic:
+        topic = spoken_topic([page.user_text for page in brief.exchanges])
+        if not topic:
             return None  # nothing was said in it: nothing to go back to
         restored = restore(dropped.snapshot)
         flow = engine.FlowState.from_json(restored.flow_json, business)
@@ -153,7 +164,7 @@ class Reception:
         return replace(
             self._fresh(business, row.call_sid),
             flow=flow,
-            opening=engine.resume_offer(business, flow, brief.topic),
+            opening=engine.resume_offer(business, flow, topic),
             resumed=True,
             speed=restored.speed,
         )

@@ -22,6 +22,7 @@ _PERSONAL = re.compile(
     r"\b(my|mine|(did|am|have|was|what) i|i (told|said|mentioned|asked)|remember|about me)\b", re.I
 )
 _SETTING = re.compile(r"\w+\s*[=:]\s*-?\d")
+_SPEAKER = re.compile(r"\b(?P<who>caller|agent|user|assistant):\s*", re.I)
 
 
 class Source(StrEnum):
@@ -65,9 +66,26 @@ def told(lines: tuple[Line, ...]) -> list[Candidate]:
             ]
         elif line.who is Who.SYSTEM and not _SETTING.search(line.text):
             found += [
-                Candidate(part, Source.MEMORY) for part in sentences(line.text) if len(words(part)) >= 4
+                Candidate(part, Source.MEMORY) for part in _callers_part(line.text) if len(words(part)) >= 4
             ]
+    return _each_once(found)
+
+
+def _callers_part(summary: str) -> list[str]:
+    """The sentences of a summary; where it names speakers, only the caller's: our own words are no memory."""
+    pieces = _SPEAKER.split(summary)
+    found = sentences(pieces[0])
+    for who, text in zip(pieces[1::2], pieces[2::2], strict=True):
+        if who.lower() in ("caller", "user"):
+            found += sentences(text)
     return found
+
+
+def _each_once(candidates: list[Candidate]) -> list[Candidate]:
+    """A sentence that stands in a summary and in its page is one sentence; the user's own words go first."""
+    ordered = sorted(candidates, key=lambda one: one.source is not Source.USER)
+    first = {" ".join(words(one.text)): one for one in reversed(ordered)}
+    return [one for one in candidates if first[" ".join(words(one.text))] is one]
 
 
 def best(asked: str, candidates: list[Candidate]) -> list[Candidate]:

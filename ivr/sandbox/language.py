@@ -2,7 +2,7 @@
 
 import re
 
-_WORD = re.compile(r"[a-z0-9]+(?:[:.'][a-z0-9]+)*")
+_WORD = re.compile(r"[a-z0-9]+(?:[:.'-][a-z0-9]+)*")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -58,8 +58,16 @@ def normal(text: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, in order, in lower case."""
-    return _WORD.findall(normal(text))
+    """The words of a text, in order, in lower case. `check-up` counts as `checkup`, and as its parts.
+
+    A recogniser writes such a word in any of the three ways.
+    """
+    found: list[str] = []
+    for word in _WORD.findall(normal(text)):
+        if "-" in word:
+            found.append(word.replace("-", ""))
+        found += word.split("-")
+    return found
 
 
 def stem(word: str) -> str:
