@@ -57,6 +57,10 @@ class Deadlines:
         del self._at_ms[name]
         return name
 
+    def at_ms(self, name: Deadline) -> float | None:
+        """When it is, or `None` if it is not set."""
+        return self._at_ms.get(name)
+
     def next_ms(self) -> float | None:
         """The earliest, or `None`."""
         return min(self._at_ms.values(), default=None)

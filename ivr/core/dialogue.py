@@ -211,7 +211,8 @@ class Dialogue:
         self.out += self.saying.hold(now_ms)
         self._held_since_ms = now_ms
         self._deadlines.clear(Deadline.PLAYED)
-        self._deadlines.set(Deadline.HELD, now_ms + self._tuning.held_talking_ms)
+        # Speech counts as going on until the silence after it has lasted D_VAD.
+        self._deadlines.set(Deadline.HELD, now_ms + self._tuning.held_talking_ms + self._asking.silence_ms)
 
     def _replay(self, now_ms: float) -> None:
         self._deadlines.clear(Deadline.HELD)
@@ -347,9 +348,8 @@ class Dialogue:
         self._ask_again(now_ms)
 
     def _held_long(self, now_ms: float) -> None:
-        waited_ms = now_ms - self._held_since_ms
         longest_ms = self._tuning.held_talking_ms + self._tuning.held_words_ms
-        if self.turns.floor is Floor.TALKING or waited_ms >= longest_ms:
+        if self.turns.floor is Floor.TALKING or now_ms - self._held_since_ms >= longest_ms:
             self._show(Sign.CONFIRMED, now_ms)
         else:
             self._deadlines.set(Deadline.HELD, self._held_since_ms + longest_ms)

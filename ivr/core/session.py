@@ -131,7 +131,7 @@ class CallCore:
     def next_deadline(self, now_ms: float) -> float | None:
         """When to send a `Tick` at the latest, on the clock of `now_ms`."""
         if self.is_over:
-            return self._deadlines.next_ms()
+            return self._deadlines.at_ms(Deadline.LEAVING)
         times = (self._deadlines.next_ms(), self._playback.next_deadline(now_ms))
         return min((t for t in times if t is not None), default=None)
 

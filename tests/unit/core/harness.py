@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from typing import TypeVar
 
 from callflows import engine
@@ -60,6 +61,7 @@ _LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 C = TypeVar("C")
 
 
+@cache
 def clinic(old: str = "", new: str = "") -> Business:
     """The clinic, with `old` in its flow file replaced by `new`."""
     if old not in CLINIC:
@@ -167,6 +169,7 @@ class World:
         self._order = 0
         self._items = 0
         self._replies: dict[str, int] = {}
+        self._committed: set[str] = set()
         self._frames = 0
         self._talks_until_ms = 0.0
         self._heard_by_model_ms = 0.0
@@ -200,6 +203,8 @@ class World:
     def happen(self, event: ev.Event, at_ms: float | None = None) -> list[do.Command]:
         """Let something happen now."""
         self.now_ms = self.now_ms if at_ms is None else at_ms
+        if isinstance(event, ev.TurnCommitted):
+            self._committed.add(event.item_id)
         commands = self.core.receive(event, self.now_ms)
         for command in commands:
             self.sent.append((self.now_ms, command))
@@ -307,8 +312,12 @@ class World:
         self._at(self.now_ms + 20, ev.Tick(), "frame")
 
     def _line_down(self) -> None:
+        """No more audio: the VAD decides nothing more, but what is committed is still transcribed."""
         self._is_line_up = False
         self._forget(lambda due: due.source in ("frame", "mark"))
+        self._forget(
+            lambda due: due.source == "vad" and getattr(due.event, "item_id", "") not in self._committed
+        )
 
     def _carry_out(self, command: do.Command) -> None:
         match command:
