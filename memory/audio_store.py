@@ -33,7 +33,10 @@ class AudioStore:
 
         Raises: `StorageUnavailable`.
         """
-        await self._off_loop(self._put, path, data)
+        try:
+            await self._off_loop(self._put, path, data)
+        except FileNotFoundError as error:  # no such bucket
+            raise StorageUnavailable("audio store: no such place") from error
 
     async def get(self, path: str) -> bytes | None:
         """A file's content, None if there is none. Raises: `StorageUnavailable`."""

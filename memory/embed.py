@@ -148,6 +148,11 @@ class EmbedProcess:
         """A client of this process."""
         return Embedder(self.socket_path, self._model.name)
 
+    @property
+    def pid(self) -> int | None:
+        """The process that runs now, if any."""
+        return self._process.pid if self._process is not None and self._process.returncode is None else None
+
     async def start(self) -> None:
         """Start it and come back at once; it answers some seconds later. Keeps it running until `stop`."""
         self._cache_dir.mkdir(parents=True, exist_ok=True)

@@ -41,7 +41,7 @@ class Worker:
     def __init__(self, name: str, model: SentenceTransformer) -> None:
         self._name = name
         self._model = model
-        self._dimension = int(model.get_sentence_embedding_dimension() or 0)
+        self._dimension = len(model.encode("warm"))  # the property was renamed between releases
         self._queue: asyncio.PriorityQueue[_Work] = asyncio.PriorityQueue()
         self._numbers = itertools.count()
 

@@ -96,20 +96,25 @@ async def requeue_stalled(app: App) -> int:
     return len(stalled)
 
 
-def make_app(url: str) -> App:
-    """A procrastinate app on this database, with all jobs; not open yet."""
+def make_app(url: str, *, periodic: bool = True) -> App:
+    """A procrastinate app on this database, with all jobs (upkeep too, if `periodic`); not open yet."""
     connector = PsycopgConnector(conninfo=conninfo_of(url), min_size=1, max_size=4, timeout=POOL_WAIT_S)
     app = App(connector=connector)
     add = partial(app.task, queue=QUEUE, pass_context=True)
     add(name=PROCESS_PAGE, retry=RETRY)(_process_page)
     add(name=REFRESH_THREAD, retry=RETRY)(_refresh_thread)
+    if periodic:
+        _add_upkeep(app)
+    return app
+
+
+def _add_upkeep(app: App) -> None:
     minutely = app.task(
         name="memory.requeue_stalled", queue=QUEUE, pass_context=True, queueing_lock="requeue_stalled"
     )
     app.periodic(cron="* * * * *")(minutely(_requeue_stalled))
     regularly = app.task(name="memory.upkeep", queue=QUEUE, pass_context=True, queueing_lock="upkeep")
     app.periodic(cron="*/5 * * * *")(regularly(_upkeep))
-    return app
 
 
 async def run_worker(
@@ -127,9 +132,10 @@ async def run_worker(
 
 async def run_pending(url: str, tools: JobTools) -> None:
     """Run what is queued now and come back."""
-    app = make_app(url)
+    app = make_app(url, periodic=False)
     async with app.open_async():
-        await app.run_worker_async(**_options(tools, CONCURRENCY), wait=False, listen_notify=False)
+        # One at a time: a second slot would find the queue empty and leave while the first still adds to it.
+        await app.run_worker_async(**_options(tools, concurrency=1), wait=False, listen_notify=False)
 
 
 async def _work(url: str, tools: JobTools, stop: asyncio.Event, concurrency: int) -> None:

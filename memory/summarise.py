@@ -183,7 +183,7 @@ def sentences(text: str) -> list[str]:
     for sentence in _SENTENCE.split(text.strip()):
         words = sentence.split()
         found += [" ".join(words[start : start + 25]) for start in range(0, len(words), 25)]
-    return [_FILLER.sub("", sentence) for sentence in found if sentence]
+    return [_FILLER.sub("", sentence) or sentence for sentence in found if sentence]
 
 
 def clip(text: str, words_max: int) -> str:
