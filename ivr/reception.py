@@ -1,7 +1,8 @@
 """Receives an accepted stream: who calls, what was before, what is said first; then runs the call."""
 
+import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -31,6 +32,11 @@ from memory.store import Store
 
 LINE_BROKE = "Sorry, the line broke for a moment. Please go on."
 GOING_AWAY = 1001
+PREPARE_TIMEOUT_S = 1.5
+"""A caller who hears nothing hangs up: with a database this slow the call begins as a new one."""
+OLDER_STREAM_TIMEOUT_S = 3.0
+"""How long a stream waits for the last words of the one that broke before it; it may wait for transcripts."""
+MAX_DROPS_BACK = 5
 
 log = structlog.get_logger()
 
@@ -60,12 +66,29 @@ def spoken_topic(said: Sequence[str]) -> str:
     return f"{kind}: {last}"
 
 
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """How a stream begins. `resumed_from`: the dropped call whose talk goes on."""
+
+    setup: CallSetup
+    resumed_from: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCall:
+    """A call that runs here. `over` is set when everything of it is written."""
+
+    call: Call
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+
 class Reception:
     """Runs the calls of this process; the newest stream of a call wins."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._live: dict[str, Call] = {}
+        self._live: dict[str, LiveCall] = {}
+        self._handing_over = False
 
     async def run_call(self, line: CallerLink, start: StartInfo, grant: Grant) -> None:
         """One whole call on one accepted stream (`ivr.web.deps.RunCall`)."""
@@ -77,22 +100,36 @@ class Reception:
         owner = Owner(business.id, grant.caller)
         flow_hash = parts.book.hash_of(business.id)
         claim = Claim(parts.store, owner, start.call_sid, start.stream_sid, grant.to_number, flow_hash)
+        await self._older_is_over(start.call_sid)
         try:
-            setup = await self._prepare(business, claim)
+            beginning = await self._prepare(business, claim)
         except CallTakenOver:
             log.info("call_is_over_already")
             return
-        await self._run(line, claim, setup)
+        await self._run(line, claim, beginning)
 
     def hand_over(self) -> None:
-        """This worker stops: every call leaves at its next quiet moment."""
-        for call in tuple(self._live.values()):
-            call.hand_over()
+        """This worker stops: every call leaves at its next quiet moment, those that begin just now too."""
+        self._handing_over = True
+        for live in tuple(self._live.values()):
+            live.call.hand_over()
 
-    async def _run(self, line: CallerLink, claim: Claim, setup: CallSetup) -> None:
+    async def _older_is_over(self, call_sid: str) -> None:
+        """A stream that broke may still be writing its last exchange: claiming the call now would void it."""
+        older = self._live.get(call_sid)
+        if older is None:
+            return
+        older.call.receive(LineClosed(GOING_AWAY))
+        try:
+            async with asyncio.timeout(OLDER_STREAM_TIMEOUT_S):
+                await older.over.wait()
+        except TimeoutError:
+            log.warning("older_stream_lingers")
+
+    async def _run(self, line: CallerLink, claim: Claim, beginning: Beginning) -> None:
         parts, sid = self._parts, claim.call_sid
-        core = CallCore(setup, parts.clock.now_ms())
-        memory = parts.memory.of_call(claim.owner, sid)
+        core = CallCore(beginning.setup, parts.clock.now_ms())
+        memory = parts.memory.of_call(claim.owner, sid, resumed_from=beginning.resumed_from)
         call = Call(
             core,
             Surroundings(
@@ -105,69 +142,85 @@ class Reception:
                 on_turn=self._report,
             ),
         )
-        older, self._live[sid] = self._live.get(sid), call
-        if older is not None:
-            older.receive(LineClosed(GOING_AWAY))
+        live = LiveCall(call)
+        self._live[sid] = live
         parts.registry.began(sid)
+        if self._handing_over:
+            call.hand_over()
         end = CallEnd(None)
         try:
             end = await call.run()
         finally:
-            if self._live.get(sid) is call:
+            live.over.set()
+            if self._live.get(sid) is live:
                 del self._live[sid]
-                parts.registry.ended(sid, end)
+                parts.registry.ended(sid, claim.owner.business_id, end, claim.held_epoch)
             parts.metrics.calls_ended.labels(end.reason or "left").inc()
             log.info("stream_over", reason=end.reason or "left", last=core.transitions[-3:])
 
-    async def _prepare(self, business: Business, claim: Claim) -> CallSetup:
+    async def _prepare(self, business: Business, claim: Claim) -> Beginning:
         """Where this call begins. Without a database it begins as a new one."""
         try:
-            await claim.epoch()
-            async with in_our_terms():
+            async with asyncio.timeout(PREPARE_TIMEOUT_S), in_our_terms():
+                await claim.epoch()
                 row = await self._parts.store.get_call(claim.call_sid)
-                return await self._setup(business, row)
-        except StorageUnavailable:
-            log.warning("call_without_memory")
-            return self._fresh(business, claim.call_sid)
+                return await self._beginning(business, row)
+        except (StorageUnavailable, TimeoutError) as error:
+            log.warning("call_without_memory", error=type(error).__name__)
+            return Beginning(self._fresh(business, claim.call_sid))
 
-    async def _setup(self, business: Business, row: CallRow | None) -> CallSetup:
+    async def _beginning(self, business: Business, row: CallRow | None) -> Beginning:
         if row is None:
             raise CallTakenOver("the call was forgotten")
-        if row.snapshot is not None:
-            restored = restore(row.snapshot)
-            return replace(
-                self._fresh(business, row.call_sid),
-                flow=engine.FlowState.from_json(restored.flow_json, business),
-                opening=LINE_BROKE,
-                resumed=restored.resumed,
-                exchange_no=restored.exchange_no,
-                speed=restored.speed,
-            )
-        return await self._resumed(business, row) or self._fresh(business, row.call_sid)
+        if row.snapshot is None:
+            return await self._resumed(business, row) or Beginning(self._fresh(business, row.call_sid))
+        restored = restore(row.snapshot)
+        setup = replace(
+            self._fresh(business, row.call_sid),
+            flow=engine.FlowState.from_json(restored.flow_json, business),
+            opening=restored.opening or LINE_BROKE,
+            resumed=restored.resumed,
+            exchange_no=restored.exchange_no,
+            speed=restored.speed,
+        )
+        return Beginning(setup, row.resumed_from)
 
-    async def _resumed(self, business: Business, row: CallRow) -> CallSetup | None:
+    async def _resumed(self, business: Business, row: CallRow) -> Beginning | None:
         """The dropped call that this caller is taken back to, if there is one."""
         policy, parts = business.resume, self._parts
         if policy.greeting == "never":
             return None
         await parts.registry.settle(business.id, row.caller)
         dropped = await parts.store.find_dropped(business.id, row.caller, policy.within, datetime.now(UTC))
-        if dropped is None or not await parts.store.mark_resumed(row.call_sid, dropped.call_sid):
+        if dropped is None:
             return None
-        brief = await parts.memory.resume_brief(dropped)
-        topic = spoken_topic([page.user_text for page in brief.exchanges])
-        if not topic:
-            return None  # nothing was said in it: nothing to go back to
-        restored = restore(dropped.snapshot)
+        talk, topic = await self._last_talk(dropped)
+        if not topic or not await parts.store.mark_resumed(row.call_sid, talk.call_sid):
+            return None  # nothing was said: nothing to go back to
+        restored = restore(dropped.snapshot or talk.snapshot)
         flow = engine.FlowState.from_json(restored.flow_json, business)
-        log.info("call_resumed", from_call=dropped.call_sid, node=flow.node)
-        return replace(
+        log.info("call_resumed", from_call=talk.call_sid, node=flow.node)
+        setup = replace(
             self._fresh(business, row.call_sid),
             flow=flow,
             opening=engine.resume_offer(business, flow, topic),
             resumed=True,
             speed=restored.speed,
         )
+        return Beginning(setup, talk.call_sid)
+
+    async def _last_talk(self, dropped: CallRow) -> tuple[CallRow, str]:
+        """The call in which something was said last, and its topic: a bad line may drop again before a word."""
+        call: CallRow | None = dropped
+        for _ in range(MAX_DROPS_BACK):
+            if call is None:
+                break
+            brief = await self._parts.memory.resume_brief(call)
+            topic = spoken_topic([page.user_text for page in brief.exchanges])
+            if topic or call.resumed_from is None:
+                return call, topic
+            call = await self._parts.store.get_call(call.resumed_from)
+        return dropped, ""
 
     def _fresh(self, business: Business, call_sid: str) -> CallSetup:
         return CallSetup(

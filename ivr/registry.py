@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import structlog
@@ -22,6 +22,8 @@ from memory.store import Store
 KEEP_ENDS = 1_000
 GONE_AFTER_S = 10.0
 """A stream that broke has this long to come back before its call counts as dropped."""
+NOBODY_ANSWERED = "What else can I do for you?"
+"""After a transfer that reached nobody; that it did not is said before."""
 NOT_REACHED = ("busy", "no-answer", "failed", "canceled")
 
 log = structlog.get_logger()
@@ -52,13 +54,25 @@ def info_of(business: Business) -> BusinessInfo:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class KnownEnd:
+    """How a call of this process ended, known before it is written. `epoch`: of the stream it ended with."""
+
+    outcome: Outcome
+    epoch: int | None
+
+    def holds_for(self, row: CallRow | None) -> bool:
+        """Whether the row does not know it yet. A later stream has its own end."""
+        return row is None or (row.status is CallStatus.ACTIVE and self.epoch in (None, row.epoch))
+
+
 class Registry:
     """`CallRegistry` on the store. Ends of this process's own calls are remembered, should the database be down."""
 
     def __init__(self, store: Store, book: FlowBook) -> None:
         self._store = store
         self._book = book
-        self._ends: OrderedDict[str, CallEnd] = OrderedDict()
+        self._ends: OrderedDict[str, KnownEnd] = OrderedDict()
         self._live: set[str] = set()
         self._checks: dict[str, asyncio.Task[None]] = {}
 
@@ -85,10 +99,10 @@ class Registry:
         except StorageUnavailable:
             if end is None:
                 raise
-            row = None
-        if row is None:
-            return GoOn()
-        return self._outcome_of(row, end.say if end else "")
+            return end.outcome
+        if end is not None and end.holds_for(row):
+            return end.outcome
+        return GoOn() if row is None else self._outcome_of_row(row)
 
     async def status(self, report: StatusReport) -> None:
         """Note that a call is over; the stream, if it still runs, knows better how it ended."""
@@ -107,7 +121,9 @@ class Registry:
             restored = restore(row.snapshot)
             business = self._book.businesses[row.business_id]
             flow = replace(FlowState.from_json(restored.flow_json, business), ended="", target="")
-            snapshot = snapshot_of(flow, restored.exchange_no, restored.speed, resumed=restored.resumed)
+            snapshot = snapshot_of(
+                flow, restored.exchange_no, restored.speed, resumed=restored.resumed, opening=NOBODY_ANSWERED
+            )
             await self._store.reopen_call(call_sid, snapshot)
         return GoOn()
 
@@ -123,13 +139,14 @@ class Registry:
         self._live.add(call_sid)
         self._cancel_check(call_sid)
 
-    def ended(self, call_sid: str, end: CallEnd) -> None:
+    def ended(self, call_sid: str, business_id: str, end: CallEnd, epoch: int | None) -> None:
         """The stream of this call is over here. One that only broke has a while to come back."""
         self._live.discard(call_sid)
         if end.reason is None:
             self.expect_back(call_sid, GONE_AFTER_S)
             return
-        self._ends[call_sid] = end
+        outcome = self._outcome(business_id, CallStatus(end.reason.value), end.target)
+        self._ends[call_sid] = KnownEnd(outcome, epoch)
         if len(self._ends) > KEEP_ENDS:
             self._ends.popitem(last=False)
 
@@ -176,16 +193,23 @@ class Registry:
         if task is not None:
             task.cancel()
 
-    def _outcome_of(self, row: CallRow, say: str) -> Outcome:
-        business = self._book.businesses.get(row.business_id)
-        if business is None or row.status in (CallStatus.FINISHED, CallStatus.DROPPED):
-            return Ended()
-        if row.status is CallStatus.TRANSFERRED:
+    def _outcome_of_row(self, row: CallRow) -> Outcome:
+        business, target = self._book.businesses.get(row.business_id), ""
+        if business is not None and row.status is CallStatus.TRANSFERRED:
             target = FlowState.from_json(restore(row.snapshot).flow_json, business).target
-            return TransferTo(business.transfers[target].number) if target else Ended()
-        if row.status is CallStatus.FAILED:
+        return self._outcome(row.business_id, row.status, target)
+
+    def _outcome(self, business_id: str, status: CallStatus, target: str) -> Outcome:
+        if status is CallStatus.ACTIVE:
+            return GoOn()
+        business = self._book.businesses.get(business_id)
+        if business is None:
+            return Ended()
+        if status is CallStatus.TRANSFERRED and target in business.transfers:
+            return TransferTo(business.transfers[target].number)
+        if status is CallStatus.FAILED:
             down = business.on_model_down
             if down.transfer:
                 return TransferTo(business.transfers[down.transfer].number, down.say)
-            return Ended(say or down.say)
-        return GoOn()
+            return Ended(down.say)
+        return Ended()

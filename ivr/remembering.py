@@ -23,7 +23,7 @@ async def in_our_terms() -> AsyncIterator[None]:
         yield
     except faults.StorageUnavailable as error:
         raise StorageUnavailable(str(error)) from error
-    except (faults.StaleEpoch, faults.CallOver) as error:
+    except (faults.StaleEpoch, faults.CallOver, faults.UnknownCall) as error:  # the last: erased meanwhile
         raise CallTakenOver(str(error)) from error
 
 
@@ -39,6 +39,11 @@ class Claim:
         self._epoch: int | None = None
         self.owner = owner
         self.call_sid = call_sid
+
+    @property
+    def held_epoch(self) -> int | None:
+        """The epoch, if the claim was made."""
+        return self._epoch
 
     async def epoch(self) -> int:
         """The epoch all writes carry. Raises: `StorageUnavailable`, `CallTakenOver` (also: the call is over)."""

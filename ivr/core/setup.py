@@ -54,9 +54,13 @@ class CallSetup:
     tuning: Tuning = field(default_factory=Tuning)
 
 
-def snapshot_of(flow: FlowState, exchange_no: int, speed: float, *, resumed: bool) -> CallSnapshot:
-    """The journalled state, small and JSON-compatible."""
+def snapshot_of(
+    flow: FlowState, exchange_no: int, speed: float, *, resumed: bool, opening: str = ""
+) -> CallSnapshot:
+    """The journalled state, small and JSON-compatible. `opening`: what a stream that goes on says first."""
     state = {"flow": flow.to_json(), "exchange_no": exchange_no, "speed": speed, "resumed": resumed}
+    if opening:
+        state["opening"] = opening
     return CallSnapshot(SNAPSHOT_VERSION, state)
 
 
@@ -68,6 +72,7 @@ class Restored:
     exchange_no: int
     speed: float
     resumed: bool
+    opening: str = ""
 
 
 def restore(snapshot: CallSnapshot | None) -> Restored:
@@ -80,4 +85,5 @@ def restore(snapshot: CallSnapshot | None) -> Restored:
         int(state.get("exchange_no", 1)),
         float(state.get("speed", 1.0)),
         bool(state.get("resumed")),
+        str(state.get("opening", "")),
     )

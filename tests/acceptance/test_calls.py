@@ -1,0 +1,194 @@
+"""Whole calls: heard, answered, kept, ended, transferred, interrupted."""
+
+import struct
+from pathlib import Path
+
+from ivr.phone.board import DialOutcome
+from ivr.phone.record import CallRecord, EndReason, EventKind
+from ivr.phone.script import AfterReply, BargeIn, DropLine, HangUp, Say
+from memory.calls import CallStatus
+from tests.acceptance.world import (
+    FRONT_DESK,
+    GREETING,
+    World,
+    a_world,
+    calls,
+    say,
+    speech,
+    together,
+    told,
+    turn,
+    until,
+)
+
+COUNTED = " ".join([f"w{n}" for n in range(1, 20)] + ["ZULU"])
+"""Twenty words; nobody who hangs on for the first quarter hears the last."""
+
+
+def verbs(record: CallRecord) -> list[str]:
+    """The TwiML that was carried out, verb by verb."""
+    return [event.text for event in record.of(EventKind.VERB)]
+
+
+def playable_ms(world: World, path: str) -> int:
+    """The length of a file that the service keeps: a WAV with µ-law, mono, 8 kHz."""
+    data = (Path(world.settings.audio_url.removeprefix("file://")) / path).read_bytes()
+    assert (data[:4], data[8:16]) == (b"RIFF", b"WAVEfmt ")
+    assert struct.unpack_from("<HHIIHH", data, 20) == (7, 1, 8_000, 8_000, 1, 8)
+    at = data.index(b"data")
+    length = int.from_bytes(data[at + 4 : at + 8], "little")
+    assert len(data) - at - 8 == length + length % 2
+    return length // 8
+
+
+async def test_a_call_is_greeted_answered_kept_and_ended(tmp_path: Path, database_url: str) -> None:
+    script = [
+        GREETING,
+        turn("what does a check-up cost", "Ninety five dollars"),
+        turn("thank you goodbye", "Goodbye and thank you", **calls("hang_up")),
+    ]
+    async with a_world(tmp_path, database_url, script) as world:
+        record = await world.call(say(), say())
+        row = await world.ended(record.call_sid)
+        kept = await world.turns(record.call_sid)
+
+        assert (record.violations, record.end) == ((), EndReason.SERVICE_HUNG_UP)
+        assert verbs(record) == ["ConnectStream", "Redirect", "Hangup"]
+        assert (row.status, row.epoch) == (CallStatus.FINISHED, 1)
+        assert [(t.page.user_text, t.page.reply_text) for t in kept] == [
+            ("what does a check-up cost", "Ninety five dollars"),
+            ("thank you goodbye", "Goodbye and thank you"),
+        ]
+        assert world.model.own_words() == ["Alpha Dental, how can I help you?"]
+        assert len(record.of(EventKind.HEARD)) == 3
+        for one in kept:
+            assert playable_ms(world, one.page.user_audio_path) >= 440
+            assert abs(playable_ms(world, one.page.reply_audio_path) - 500) <= 40
+        assert kept[1].states["window"]["page_ids"] == [kept[0].page.page_id]
+
+
+async def test_b017_the_farewell_is_heard_to_its_end(tmp_path: Path, database_url: str) -> None:
+    """A second of audio comes within 100 ms, with the function call: the line is closed after it was heard."""
+    script = [
+        GREETING,
+        turn("goodbye", "So long and take care of yourself", audio_ms=1_600, **calls("hang_up")),
+        turn("bye", "It was a pleasure to talk to you", audio_ms=1_600, **calls("hang_up")),
+    ]
+    async with a_world(tmp_path, database_url, script) as world:
+        for record in await together(world.call(say()), world.call(say())):
+            (ended,) = record.of(EventKind.STREAM_ENDED)
+            assert (ended.text, ended.value) == ("closed by the service: 1000", 0)
+            farewell = record.of(EventKind.HEARD)[-1]
+            assert farewell.until_ms is not None
+            assert farewell.until_ms - farewell.at_ms >= 1_580
+            assert ended.at_ms >= farewell.until_ms
+            (kept,) = await world.turns(record.call_sid)
+            assert not kept.page.interrupted
+
+
+async def test_a_transfer_that_is_taken_ends_the_call(tmp_path: Path, database_url: str) -> None:
+    script = [
+        GREETING,
+        turn(
+            "a person please",
+            "One moment, I am connecting you",
+            900,
+            **calls("transfer", target="front_desk"),
+        ),
+    ]
+    async with a_world(tmp_path, database_url, script) as world:
+        record = await world.call(say())
+        row = await world.ended(record.call_sid)
+
+        assert record.violations == ()
+        assert verbs(record) == ["ConnectStream", "Redirect", f"Dial {FRONT_DESK}", "Hangup"]
+        assert record.of(EventKind.STREAM_ENDED)[0].value == 0
+        assert row.status is CallStatus.TRANSFERRED
+
+
+async def test_b061_a_busy_transfer_gives_the_caller_back_to_the_agent(
+    tmp_path: Path, database_url: str
+) -> None:
+    script = [
+        GREETING,
+        turn("a person please", "One moment please", **calls("transfer", target="front_desk")),
+        turn("then tell me your hours", "We are open until six"),
+        turn("goodbye", "Goodbye", **calls("hang_up")),
+    ]
+    async with a_world(tmp_path, database_url, script) as world:
+        record = await world.call(say(), say(gap_ms=700), say(), dial=DialOutcome("busy", 200))
+        row = await world.ended(record.call_sid)
+
+        assert record.violations == ()
+        assert verbs(record)[2:5] == [f"Dial {FRONT_DESK}", "Say", "ConnectStream"]
+        assert "nobody could take the call" in record.of(EventKind.PROMPT)[0].text
+        greeting, again = world.model.own_words()
+        assert greeting == "Alpha Dental, how can I help you?"
+        assert "line broke" not in again
+        assert [said for _, said in await world.words(record.call_sid)] == [
+            "One moment please",
+            "We are open until six",
+            "Goodbye",
+        ]
+        assert (row.status, row.epoch) == (CallStatus.FINISHED, 2)
+
+
+async def test_b011_b048_a_barge_in_clears_once_and_keeps_what_was_heard(
+    tmp_path: Path, database_url: str
+) -> None:
+    """One reply is complete at the provider when the caller speaks over it, the other still comes (B012)."""
+    script = [
+        GREETING,
+        turn("tell me everything", COUNTED, audio_ms=6_000),
+        turn("tell me all of it", COUNTED, audio_ms=6_000, pace_ms=190),
+        turn("stop please", "All right then"),
+        turn("hold on", "As you wish"),
+    ]
+    steps = (say(), Say(speech(1_000), "stop", BargeIn(700)), HangUp(AfterReply(400)))
+    async with a_world(tmp_path, database_url, script) as world:
+        for record in await together(world.call(*steps), world.call(*steps)):
+            await world.ended(record.call_sid)
+            assert record.violations == ()
+            (clear,) = record.of(EventKind.CLEAR)
+            stop = record.of(EventKind.SAID)[1]
+            assert stop.at_ms <= clear.at_ms <= stop.at_ms + 900
+            heard = record.of(EventKind.HEARD)
+            assert len(heard) == 3
+            assert heard[1].until_ms is not None
+            assert heard[1].until_ms <= clear.at_ms + 40
+            cut, last = await world.turns(record.call_sid)
+            assert cut.page.interrupted
+            words = cut.page.reply_text.split()
+            assert words == COUNTED.split()[: len(words)]
+            assert 1 <= len(words) <= 9
+            assert last.page.reply_text in ("All right then", "As you wish")
+        assert all("ZULU" not in told(question) for question in world.model.questions)
+        await world.run_jobs()
+        assert world.rows("SELECT count(*) FROM pages WHERE summary LIKE '%ZULU%'") == [(0,)]
+        assert world.rows("SELECT count(*) FROM pages WHERE summary = ''") == [(0,)]
+
+
+async def test_b048_b090_after_a_drop_only_what_was_heard_is_kept(tmp_path: Path, database_url: str) -> None:
+    script = [
+        GREETING,
+        turn("hello there", "Good morning to you"),
+        turn("tell me everything", COUNTED, audio_ms=6_000),
+    ]
+    async with a_world(tmp_path, database_url, script, flows={}) as world:
+        record = await world.call(say(), say(), DropLine(BargeIn(900)))
+        await _both_turns(world, record.call_sid)
+        first, cut = await world.turns(record.call_sid)
+
+        assert (first.page.reply_text, first.page.interrupted) == ("Good morning to you", False)
+        words = cut.page.reply_text.split()
+        assert cut.page.interrupted
+        assert words == COUNTED.split()[: len(words)]
+        assert 1 <= len(words) <= 8
+    assert world.rows("SELECT status, count(*) FROM calls GROUP BY status") == [("dropped", 1)]
+
+
+async def _both_turns(world: World, call_sid: str) -> None:
+    async def kept() -> bool:
+        return len(await world.turns(call_sid)) == 2
+
+    await until(kept)
