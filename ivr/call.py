@@ -22,6 +22,7 @@ from memory.model import Window
 
 RECALL_TIMEOUT_S = 1.2
 JOURNAL_TIMEOUT_S = 20.0
+"""How long after the end of a call its last writes are tried."""
 JOURNAL_RETRY_S = 0.5
 
 log = structlog.get_logger()
@@ -64,6 +65,7 @@ class Call:
         self._model: ModelLink | None = None
         self._writes: asyncio.Queue[Write | None] = asyncio.Queue()
         self._ended: asyncio.Future[CallEnd] = asyncio.get_running_loop().create_future()
+        self._ended_ms: float | None = None
         self._target = ""
         self._group: asyncio.TaskGroup | None = None
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -122,8 +124,13 @@ class Call:
 
     def _on_tick(self, now_ms: float) -> None:
         deadline_ms = self._core.next_deadline(now_ms)
-        if deadline_ms is not None and deadline_ms <= now_ms and not self._ended.done():
+        if deadline_ms is None or deadline_ms > now_ms or self._ended.done():
+            return
+        try:
             self.receive(ev.Tick())
+        except Exception as bug:  # noqa: BLE001 - the pacer is not ours to stop: `run` raises it
+            if not self._ended.done():
+                self._ended.set_exception(bug)
 
     async def _read_line(self) -> None:
         async for event in self._around.line.events():
@@ -229,10 +236,11 @@ class Call:
 
     def _finish(self, end: CallEnd) -> None:
         if not self._ended.done():
+            self._ended_ms = self._around.clock.now_ms()
             self._ended.set_result(end)
 
     async def _write_journal(self) -> None:
-        """Writes in order, each until it is accepted or there is no more hope."""
+        """Writes in order, each until it is accepted: for as long as the call lasts there is time."""
         while (write := await self._writes.get()) is not None:
             try:
                 await self._write(write)
@@ -242,13 +250,19 @@ class Call:
                 return
 
     async def _write(self, write: Write) -> None:
-        give_up_ms = self._around.clock.now_ms() + JOURNAL_TIMEOUT_S * 1_000
+        is_new = True
         while True:
             try:
                 return await write()
             except StorageUnavailable:
-                if self._around.clock.now_ms() > give_up_ms:
+                if self._is_too_late():
                     log.exception("journal_lost")
                     return
-                log.warning("journal_waits")
+                if is_new:
+                    log.warning("journal_waits")
+                is_new = False
                 await asyncio.sleep(JOURNAL_RETRY_S)
+
+    def _is_too_late(self) -> bool:
+        ended_ms = self._ended_ms
+        return ended_ms is not None and self._around.clock.now_ms() - ended_ms > JOURNAL_TIMEOUT_S * 1_000

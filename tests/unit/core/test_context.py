@@ -1,0 +1,96 @@
+"""How a window becomes a reply's input."""
+
+from dataclasses import replace
+
+from callflows.engine import MEMORY_CLOSE, MEMORY_OPEN
+from ivr.core.commands import AssistantText, CallOutput, ItemRef, SystemText, UserText
+from ivr.core.context import build_input
+from ivr.core.records import FinishedExchange, Turn
+from memory.model import Form, Window, WindowEntry
+from tests.unit.core.harness import remembered
+
+STATE = "[state]"
+
+
+def turn_of(*items: str) -> Turn:
+    return Turn(1, list(items))
+
+
+def window(*entries: tuple[Form, str, int]) -> Window:
+    """Entries of (form, call, exchange number)."""
+    pages = [
+        (form, replace(remembered(call, no, f"q{no}", f"a{no}", f"i{no}"), summary=f"s{no}"))
+        for form, call, no in entries
+    ]
+    return Window(tuple(WindowEntry(page, form, 1) for form, page in pages))
+
+
+def built(turn: Turn, live: frozenset[str] = frozenset(), opening: str = "") -> tuple[object, ...]:
+    return build_input("CA1", turn, (), opening, live, STATE)
+
+
+def test_pages_of_this_call_come_in_their_form() -> None:
+    turn = turn_of("u1")
+    turn.window = window((Form.AUDIO, "CA1", 1), (Form.TRANSCRIPT, "CA1", 2), (Form.OMITTED, "CA1", 3))
+    assert built(turn, frozenset({"i1", "u1"})) == (
+        ItemRef("i1"),
+        AssistantText("a1"),
+        UserText("q2"),
+        AssistantText("a2"),
+        ItemRef("u1"),
+        SystemText(STATE),
+    )
+
+
+def test_audio_whose_item_is_gone_is_given_as_words() -> None:
+    turn = turn_of("u1")
+    turn.window = window((Form.AUDIO, "CA1", 1))
+    turn.words["u1"] = "again"
+    assert built(turn) == (UserText("q1"), AssistantText("a1"), UserText("again"), SystemText(STATE))
+
+
+def test_summaries_and_other_calls_are_fenced_as_data() -> None:
+    turn = turn_of("u1")
+    turn.window = window((Form.TRANSCRIPT, "CA0", 1), (Form.SUMMARY, "CA0", 2), (Form.SUMMARY, "CA1", 3))
+    earlier, summary, *_ = built(turn, frozenset({"u1"}))
+    assert earlier == UserText(
+        f"{MEMORY_OPEN}\nFrom earlier calls of this number:\ncaller: q1\nassistant: a1\nsummary: s2\n{MEMORY_CLOSE}"
+    )
+    assert summary == UserText(f"{MEMORY_OPEN}\nsummary: s3\n{MEMORY_CLOSE}")
+
+
+def test_an_interrupted_reply_says_so() -> None:
+    turn = turn_of("u1")
+    page = replace(remembered("CA1", 1, "q", "We open"), interrupted=True)
+    turn.window = Window((WindowEntry(page, Form.TRANSCRIPT, 1),))
+    assert AssistantText("We open — [interrupted here]") in built(turn)
+
+
+def test_fresh_exchanges_are_added_once() -> None:
+    turn, before = turn_of("u3"), turn_of("u2")
+    before.words["u2"] = "q2"
+    turn.window = window((Form.TRANSCRIPT, "CA1", 1))
+    fresh = [FinishedExchange(no, before, f"a{no}", b"", False, "main", None) for no in (1, 2)]
+    items = build_input("CA1", turn, fresh, "Hello.", frozenset({"u3"}), STATE)
+    assert items == (
+        UserText("q1"),
+        AssistantText("a1"),
+        AssistantText("Hello."),
+        UserText("q2"),
+        AssistantText("a2"),
+        ItemRef("u3"),
+        SystemText(STATE),
+    )
+
+
+def test_call_outputs_follow_the_turn() -> None:
+    turn = turn_of("u1", "u2")
+    turn.partial["u2"] = "half a sen"
+    output = CallOutput("c1", "f", "{}", "ok")
+    turn.outputs.append(output)
+    assert built(turn, frozenset({"u1"})) == (
+        ItemRef("u1"),
+        UserText("half a sen"),
+        output,
+        SystemText(STATE),
+    )
