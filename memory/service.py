@@ -87,9 +87,8 @@ class Memory:
         candidates = [
             Candidate(page, scores.get(page_id, 0.0), page_id in live) for page_id, page in found.items()
         ]
-        summaries = [thread.summary for thread in threads if thread.summary]
         budget = self._budget_tokens if budget_tokens is None else budget_tokens
-        return project(candidates, budget, safe_tokens=min(SAFE_TOKENS, budget // 10), threads=summaries)
+        return _window(candidates, threads, budget)
 
     async def commit(
         self,
@@ -209,6 +208,17 @@ class CallMemory:
             for rank, page in enumerate(self._own)
         ]
         return project(candidates, BUDGET_TOKENS, safe_tokens=SAFE_TOKENS)
+
+
+def _window(candidates: Sequence[Candidate], threads: Sequence[ThreadRow], budget_tokens: int) -> Window:
+    """Pages first; a thread's summary stands in only for pages of it that found no place as themselves."""
+    safe_tokens = min(SAFE_TOKENS, budget_tokens // 10)
+    window = project(candidates, budget_tokens, safe_tokens=safe_tokens)
+    there = {entry.page.page_id for entry in window.entries}
+    summaries = [t.summary for t in threads if t.summary and not there.issuperset(t.page_ids)]
+    if not summaries:
+        return window
+    return project(candidates, budget_tokens, safe_tokens=safe_tokens, threads=summaries)
 
 
 def _scores(recent: Sequence[Page], hits: Sequence[Hit]) -> dict[int, float]:
