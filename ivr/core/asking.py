@@ -6,7 +6,7 @@ from datetime import timedelta
 from callflows import engine
 from ivr.core.arrivals import NetworkState
 from ivr.core.commands import FunctionTool, SessionConfig, StartReply, SystemText
-from ivr.core.context import build_input
+from ivr.core.context import Opening, build_input
 from ivr.core.functions import Functions
 from ivr.core.hearing import Hearing
 from ivr.core.records import FinishedExchange, OwnWords, ReplyKind, SpokenReply, Turn
@@ -80,7 +80,8 @@ class Asking:
         if self.instruction:
             last += f"\nFor this reply only: {self.instruction}"
             self.instruction = ""
-        opening = self.opening_text if len(recent) < OPENING_TURNS else ""
+        text = self.opening_text if len(recent) < OPENING_TURNS else ""
+        opening = Opening(text, self._setup.exchange_no)
         live = frozenset(self._hearing.live_items)
         items = build_input(self._setup.call_id, turn, recent, opening, live, last)
         reply = SpokenReply(reply_id, ReplyKind.ANSWER, may_call=may_call)

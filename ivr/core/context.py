@@ -4,11 +4,20 @@ Pages of other calls are fenced by the marks that the rules name: what somebody 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from callflows import engine
 from ivr.core.commands import AssistantText, InputItem, ItemRef, SystemText, UserText
 from ivr.core.records import FinishedExchange, Turn
 from memory.model import Form, Window, WindowEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What was heard of our greeting, empty once it is old, and the exchange before which it was said."""
+
+    text: str
+    before_no: int = 1
 
 
 def _record(entry: WindowEntry) -> Iterator[str]:
@@ -40,7 +49,9 @@ def _cut_off(interrupted: bool) -> str:
     return " — [interrupted here]" if interrupted else ""
 
 
-def _history(window: Window, call_id: str, live_items: frozenset[str]) -> Iterator[InputItem]:
+def _history(
+    window: Window, call_id: str, opening: Opening, live_items: frozenset[str]
+) -> Iterator[InputItem]:
     used = [e for e in window.entries if e.form is not Form.OMITTED]
     lines = [f"topic: {summary}" for summary in window.threads]
     for entry in used:
@@ -48,8 +59,14 @@ def _history(window: Window, call_id: str, live_items: frozenset[str]) -> Iterat
             lines += _record(entry)
     if lines:
         yield UserText(engine.as_data("\n".join(["From earlier calls of this number:", *lines])))
-    for entry in used:
-        if entry.page.call_id == call_id:
+    ours = [e for e in used if e.page.call_id == call_id]
+    for entry in ours:
+        if entry.page.exchange_no < opening.before_no:
+            yield from _page_items(entry, live_items)
+    if opening.text:
+        yield AssistantText(opening.text)
+    for entry in ours:
+        if entry.page.exchange_no >= opening.before_no:
             yield from _page_items(entry, live_items)
 
 
@@ -80,15 +97,13 @@ def build_input(
     call_id: str,
     turn: Turn,
     recent: Sequence[FinishedExchange],
-    opening_text: str,
+    opening: Opening,
     live_items: frozenset[str],
     state: str,
 ) -> tuple[InputItem, ...]:
-    """The whole context of one reply. `opening_text` is what was heard of our greeting, empty once it is old."""
+    """The whole context of one reply, in the order in which it was said."""
     window = turn.window or Window()
-    items: list[InputItem] = list(_history(window, call_id, live_items))
-    if opening_text:
-        items.append(AssistantText(opening_text))
+    items: list[InputItem] = list(_history(window, call_id, opening, live_items))
     items += _not_in(window, call_id, recent)
     items += _turn_items(turn, live_items)
     items.append(SystemText(state))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from callflows.engine import MEMORY_CLOSE, MEMORY_OPEN
 from ivr.core.commands import AssistantText, CallOutput, ItemRef, SystemText, UserText
-from ivr.core.context import build_input
+from ivr.core.context import Opening, build_input
 from ivr.core.records import FinishedExchange, Turn
 from memory.model import Form, Window, WindowEntry
 from tests.unit.core.harness import remembered
@@ -25,8 +25,10 @@ def window(*entries: tuple[Form, str, int]) -> Window:
     return Window(tuple(WindowEntry(page, form, 1) for form, page in pages))
 
 
-def built(turn: Turn, live: frozenset[str] = frozenset(), opening: str = "") -> tuple[object, ...]:
-    return build_input("CA1", turn, (), opening, live, STATE)
+def built(
+    turn: Turn, live: frozenset[str] = frozenset(), opening: Opening | None = None
+) -> tuple[object, ...]:
+    return build_input("CA1", turn, (), opening or Opening(""), live, STATE)
 
 
 def test_pages_of_this_call_come_in_their_form() -> None:
@@ -71,14 +73,28 @@ def test_fresh_exchanges_are_added_once() -> None:
     before.words["u2"] = "q2"
     turn.window = window((Form.TRANSCRIPT, "CA1", 1))
     fresh = [FinishedExchange(no, before, f"a{no}", b"", False, "main", None) for no in (1, 2)]
-    items = build_input("CA1", turn, fresh, "Hello.", frozenset({"u3"}), STATE)
+    items = build_input("CA1", turn, fresh, Opening("Hello."), frozenset({"u3"}), STATE)
     assert items == (
+        AssistantText("Hello."),
         UserText("q1"),
         AssistantText("a1"),
-        AssistantText("Hello."),
         UserText("q2"),
         AssistantText("a2"),
         ItemRef("u3"),
+        SystemText(STATE),
+    )
+
+
+def test_the_greeting_of_a_call_that_goes_on_comes_after_what_was_before() -> None:
+    turn = turn_of("u6")
+    turn.window = window((Form.TRANSCRIPT, "CA1", 4), (Form.TRANSCRIPT, "CA1", 5))
+    assert built(turn, frozenset({"u6"}), Opening("Here again.", 5)) == (
+        UserText("q4"),
+        AssistantText("a4"),
+        AssistantText("Here again."),
+        UserText("q5"),
+        AssistantText("a5"),
+        ItemRef("u6"),
         SystemText(STATE),
     )
 

@@ -237,6 +237,8 @@ def test_defer_after_audible_audio_is_refused() -> None:
 def test_hang_up_outweighs_a_deferral_in_the_same_reply() -> None:
     world = asking(calling(("defer_response", "{}"), ("hang_up", "{}")))
     assert world.said()[1:] == [GOODBYE]
+    _, asked, told = world.times(do.StartReply)
+    assert told - asked == 400
     assert len(world.of(do.EndCall)) == 1
 
 

@@ -93,14 +93,19 @@ def test_b052_no_reprompt_while_the_caller_talks() -> None:
 
 
 def test_speech_at_the_very_moment_of_a_reprompt_goes_first() -> None:
-    world = World()
+    world = World(speech("At nine."))
     world.greet()
-    before_ms = world.now_ms
     deadline_ms = world.core.next_deadline(world.now_ms)
     assert deadline_ms is not None
+    assert deadline_ms - world.now_ms > 7_000
+    world._forget(lambda due: due.source == "frame")  # nothing else happens until then
     world.happen(ev.SpeechStarted("u1", 0), deadline_ms)
-    assert deadline_ms > before_ms
+    world.happen(ev.SpeechStopped("u1", 1_000), deadline_ms + 900)
+    world.happen(ev.TurnCommitted("u1"))
+    world.happen(ev.TranscriptDone("u1", "When do you open?"))
+    world.run(4_000)
     assert spoken(world) == []
+    assert [e.reply_text for e in world.exchanges()] == ["At nine."]
 
 
 def test_silence_is_not_counted_without_a_session() -> None:

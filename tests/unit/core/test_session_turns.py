@@ -73,9 +73,9 @@ def test_input_holds_window_greeting_turn_and_the_state_last() -> None:
     world.run(6_000)
     (reply,) = world.asked()
     assert reply.input[:-1] == (
+        do.AssistantText("Hello, this is the clinic. How can I help?"),
         do.UserText("Do you do X-rays?"),
         do.AssistantText("Yes, we do."),
-        do.AssistantText("Hello, this is the clinic. How can I help?"),
         do.ItemRef("u1"),
     )
     state = reply.input[-1]
