@@ -43,6 +43,8 @@ TIME_IS_UP = "I'm sorry, this is the longest a call can take. Please call again.
 LIMIT_GRACE_MS = 60_000
 """So long after its limit a call ends whatever is being said."""
 LIMIT_STEP_MS = 1_000
+UNSETTLED_MS = 3_000
+"""So long after speech ended it is waited for the provider to make a turn of it."""
 
 _WORDS = (TranscriptDelta, TranscriptDone, TranscriptFailed)
 _OF_A_SESSION = (
@@ -271,17 +273,20 @@ class CallCore:
         if not self._dialogue.turns.is_resting():
             self._deadlines.clear(Deadline.SILENCE)
         elif not self._deadlines.has(Deadline.SILENCE):
+            # What was just said is not yet a turn, or not yet known to be none.
+            unsettled_ms = now_ms + UNSETTLED_MS if self._hearing.open.items else now_ms
             marks_ms = (
                 self._dialogue.saying.ended_at_ms,
                 self._hearing.last_words_at_ms,
                 self._stirred_at_ms,
             )
             since_ms = max(at_ms for at_ms in marks_ms if at_ms is not None)
-            self._deadlines.set(Deadline.SILENCE, since_ms + self._setup.business.limits.silence_s * 1_000)
+            due_ms = since_ms + self._setup.business.limits.silence_s * 1_000
+            self._deadlines.set(Deadline.SILENCE, max(due_ms, unsettled_ms))
 
     def _silence(self, now_ms: float) -> None:
-        if not self._dialogue.turns.is_resting():  # somebody began to speak at this very moment
-            return
+        if not self._dialogue.turns.is_resting() or self._hearing.open.closed:
+            return  # the caller began, or ended, a turn at this very moment
         self._prompts += 1
         if self._prompts <= self._setup.business.limits.reprompts:
             self._dialogue.say(OwnWords(ReplyKind.PROMPT, STILL_THERE), now_ms)

@@ -88,8 +88,31 @@ def test_b052_no_reprompt_while_the_caller_talks() -> None:
     world = World(speech("I see."))
     world.greet()
     world.says("A very long story.", lasting_ms=20_000)
-    world.run(20_000)
+    world.run(24_000)
     assert world.said() == [world.business.greeting]
+    assert [e.reply_text for e in world.exchanges()] == ["I see."]
+
+
+@pytest.mark.parametrize("begins_ms", range(6_000, 8_400, 200))
+def test_b052_no_reprompt_between_the_end_of_speech_and_its_turn(begins_ms: int) -> None:
+    world = World(speech("At nine."))
+    world.run(GREETED_MS + begins_ms)
+    world.says("When do you open?", lasting_ms=1_000, words_after_ms=800)
+    world.run(5_500)
+    reprompted = [at for text, at in spoken(world) if at > GREETED_MS + begins_ms + 60]
+    assert reprompted == []
+    assert [e.reply_text for e in world.exchanges()] == ["At nine."]
+
+
+def test_speech_that_never_becomes_a_turn_does_not_silence_us_for_ever() -> None:
+    world = World()
+    world.greet()
+    world.run(7_500)
+    world.happen(ev.SpeechStarted("u1", 0))
+    world.run(500)
+    world.happen(ev.SpeechStopped("u1", 500))
+    world.run(3_100)
+    assert [text for text, _ in spoken(world)] == [STILL_THERE]
 
 
 def test_speech_at_the_very_moment_of_a_reprompt_goes_first() -> None:
