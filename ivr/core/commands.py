@@ -169,8 +169,6 @@ class Recall:
     query: str
     live_items: tuple[str, ...]
     """Ids of user items still in the model session: their pages can be given as audio by reference."""
-    resumed: bool = False
-    """The thread of a dropped call goes on: its last exchanges belong in the window."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class Dialogue:
         self.saying = Saying()
         self._keeping = Keeping(setup, hearing, asking, self.saying, deadlines)
         self._leaving = Leaving(self._keeping, asking, deadlines)
-        self._gathering = Gathering(hearing, asking, deadlines, setup.tuning)
+        self._gathering = Gathering(hearing, deadlines, setup.tuning)
         self._steering = Steering(asking)
         self._answering: Turn | None = None
         self._own_words: OwnWords | None = None

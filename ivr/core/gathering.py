@@ -1,6 +1,5 @@
 """Between a turn's end and the question to the model: the turn's words are awaited, then its window."""
 
-from ivr.core.asking import Asking
 from ivr.core.commands import Recall
 from ivr.core.deadlines import Deadline, Deadlines
 from ivr.core.hearing import Hearing
@@ -11,9 +10,8 @@ from memory.model import Window
 class Gathering:
     """Gathers for the open turn. Both waits have an end: late words, or a late window, are done without."""
 
-    def __init__(self, hearing: Hearing, asking: Asking, deadlines: Deadlines, tuning: Tuning) -> None:
+    def __init__(self, hearing: Hearing, deadlines: Deadlines, tuning: Tuning) -> None:
         self._hearing = hearing
-        self._asking = asking
         self._deadlines = deadlines
         self._tuning = tuning
 
@@ -33,7 +31,7 @@ class Gathering:
             return []
         self._deadlines.set(Deadline.WINDOW, now_ms + self._tuning.window_wait_ms)
         turn, live = self._hearing.open, tuple(sorted(self._hearing.live_items))
-        return [Recall(turn.no, turn.text(), live, self._asking.resumed)]
+        return [Recall(turn.no, turn.text(), live)]
 
     def take_window(self, turn_no: int, window: Window) -> bool:
         """Whether this is the window waited for; one for a turn that went on is out of date."""

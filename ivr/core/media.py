@@ -16,7 +16,8 @@ class InboundMedia:
     """Frames in, `Hear` commands out, once a session is ready; until then they wait."""
 
     def __init__(self, silence_ms: int) -> None:
-        self._arrivals = Arrivals(max_insert_ms=max(0, silence_ms - 100))
+        self._arrivals = Arrivals()
+        self.expect_silence(silence_ms)
         self._waiting: deque[Hear] = deque()
         self._waiting_ms = 0.0
         self._is_ready = False
@@ -44,6 +45,10 @@ class InboundMedia:
         for hear in waited:
             self.tape.append(hear.ulaw, hear.missing_ms)
         return waited
+
+    def expect_silence(self, silence_ms: int) -> None:
+        """D_VAD changed: what is inserted for one hole must stay below it, or it would end the turn by itself."""
+        self._arrivals.max_insert_ms = max(0, silence_ms - 100)
 
     def lost(self) -> None:
         """The session is gone: keep what comes."""

@@ -238,6 +238,7 @@ class CallCore:
 
     def _reply_done(self, event: ReplyDone, now_ms: float) -> None:
         self._dialogue.reply_done(event, now_ms)
+        self._media.expect_silence(self._asking.silence_ms)  # a directive may have changed it
         if event.status is ReplyStatus.COMPLETED:
             self._lost_in_a_row = 0
 

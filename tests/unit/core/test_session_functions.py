@@ -289,7 +289,6 @@ def test_start_afresh_is_on_offer_to_a_resumed_call_only() -> None:
     world.greet()
     world.says("No, start afresh.")
     world.run(7_000)
-    assert world.of(do.Recall)[0].resumed
     first, second = world.asked()
     assert "start_afresh" in [tool.name for tool in first.tools]
     assert "start_afresh" not in [tool.name for tool in second.tools]

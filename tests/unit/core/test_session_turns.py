@@ -44,7 +44,7 @@ def test_a_turn_is_recalled_answered_heard_and_committed_in_this_order() -> None
     # the greeting and its snapshot; then the turn
     assert order == ["StartReply", "SaveSnapshot", "Recall", "StartReply", "CommitExchange", "SaveSnapshot"]
     recall = world.of(do.Recall)[0]
-    assert (recall.query, recall.live_items, recall.resumed) == ("When do you open?", ("u1",), False)
+    assert (recall.query, recall.live_items) == ("When do you open?", ("u1",))
     (exchange,) = world.exchanges()
     assert (exchange.call_id, exchange.exchange_no, exchange.interrupted) == ("CA1", 1, False)
     assert (exchange.user_text, exchange.reply_text) == ("When do you open?", "We open at nine.")
