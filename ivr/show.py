@@ -1,7 +1,7 @@
 """What the command line prints of calls: tables for people, JSON for programs. Nothing secret, numbers masked."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,6 +12,7 @@ from rich.text import Text
 
 from ivr.observe import mask_number
 from memory.calls import CallRow
+from memory.model import Page
 from memory.store import Store, TurnRecord
 
 PRICES_NOTE = "estimate by memory/prices.toml"
@@ -23,6 +24,8 @@ class CallView:
 
     call: CallRow
     turns: Sequence[TurnRecord]
+    recalled: Mapping[int, Page]
+    """The pages that were in any turn's window, of this call and of earlier ones, by id."""
 
     @property
     def usd(self) -> float:
@@ -35,7 +38,10 @@ async def load_call(store: Store, call_sid: str) -> CallView | None:
     row = await store.get_call(call_sid)
     if row is None:
         return None
-    return CallView(row, await store.turns_of(row.owner, call_sid))
+    turns = await store.turns_of(row.owner, call_sid)
+    wanted = {i for turn in turns for i in turn.states.get("window", {}).get("page_ids", [])}
+    recalled = await store.pages_by_id(row.owner, sorted(wanted))
+    return CallView(row, turns, {page.page_id: page for page in recalled})
 
 
 def as_json(view: CallView) -> str:
@@ -70,17 +76,17 @@ def _turn_json(turn: TurnRecord) -> dict[str, Any]:
 
 
 def render_call(view: CallView) -> RenderableType:
-    """For people: a heading, and four lines a turn."""
+    """For people: a heading, and a few lines a turn."""
     call = view.call
     who = mask_number(call.caller) if call.caller else "withheld"
     heading = Text(f"{call.call_sid}  {call.business_id}  from {who}  {call.status.value}", style="bold")
     if call.resumed_from:
         heading.append(f"\n  goes on with {call.resumed_from}", style="cyan")
     total = Text(f"  {len(view.turns)} turns, about ${view.usd:.4f} ({PRICES_NOTE})", style="dim")
-    return Group(heading, *(_render_turn(turn) for turn in view.turns), total)
+    return Group(heading, *(_render_turn(turn, view.recalled) for turn in view.turns), total)
 
 
-def _render_turn(turn: TurnRecord) -> RenderableType:
+def _render_turn(turn: TurnRecord, known: Mapping[int, Page]) -> RenderableType:
     page, window = turn.page, turn.states.get("window", {})
     lines = Table.grid(padding=(0, 1))
     lines.add_column(justify="right", style="dim", min_width=9)
@@ -91,8 +97,23 @@ def _render_turn(turn: TurnRecord) -> RenderableType:
         said.append("  [cut off here]", style="yellow")
     lines.add_row("said", said)
     lines.add_row("window", _window_line(window))
+    for page_id, form in zip(window.get("page_ids", []), window.get("page_forms", []), strict=False):
+        if page_id in known:
+            lines.add_row("", Text(f"{form}: {_brief(known[page_id], turn.page.call_id)}", style="dim"))
     lines.add_row("cost", _cost_line(turn))
+    delay_ms = turn.states.get("first_audio_ms")
+    heard = (
+        f"first audio {delay_ms:.0f} ms after the last word" if delay_ms is not None else "nothing was heard"
+    )
+    lines.add_row("delay", heard)
     return lines
+
+
+def _brief(page: Page, call_id: str) -> str:
+    """A recalled page in a few words; of which call, if not of this one."""
+    words = (page.user_text or page.reply_text).split()
+    text = " ".join(words[:12]) + (" …" if len(words) > 12 else "")
+    return f"“{text}”" + ("" if page.call_id == call_id else " (earlier call)")
 
 
 def _window_line(window: dict[str, Any]) -> str:
@@ -107,21 +128,20 @@ def _cost_line(turn: TurnRecord) -> str:
     tokens_in = sum(usage.get(k, 0) for k in ("input_text_tokens", "input_audio_tokens"))
     tokens_out = sum(usage.get(k, 0) for k in ("output_text_tokens", "output_audio_tokens"))
     cached = sum(usage.get(k, 0) for k in ("cached_text_tokens", "cached_audio_tokens"))
-    delay = turn.states.get("first_audio_ms")
-    heard = f"first audio {delay:.0f} ms after the last word" if delay is not None else "no reply was heard"
-    return (
-        f"{tokens_in} tokens in ({cached} cached), {tokens_out} out, "
-        f"about ${float(usage.get('usd') or 0):.4f}; {heard}"
-    )
+    return f"{tokens_in} tokens in ({cached} cached), {tokens_out} out, about ${float(usage.get('usd') or 0):.4f}"
 
 
 def render_list(rows: Sequence[CallRow]) -> Table:
     """The table of `ivr calls list`."""
-    table = Table("call", "started", "from", "status", "goes on with", box=None)
+    table = Table(box=None)
+    table.add_column("call", no_wrap=True, min_width=34)  # whole: it is what `calls show` wants
+    for heading in ("started", "from", "status", "goes on with"):
+        table.add_column(heading, no_wrap=True)
     for row in rows:
         who = mask_number(row.caller) if row.caller else "withheld"
-        started = row.started_at.strftime("%Y-%m-%d %H:%M:%S")
-        table.add_row(row.call_sid, started, who, row.status.value, row.resumed_from or "")
+        started = row.started_at.strftime("%m-%d %H:%M:%S")
+        before = f"…{row.resumed_from[-6:]}" if row.resumed_from else ""
+        table.add_row(row.call_sid, started, who, row.status.value, before)
     return table
 
 

@@ -76,6 +76,7 @@ def window_figures(window: Window | None) -> dict[str, object]:
         "threads": len(window.threads),
         "forms": {form: n for form, n in forms.items() if n},
         "page_ids": [e.page.page_id for e in used],
+        "page_forms": [e.form.value for e in used],
     }
 
 

@@ -93,6 +93,7 @@ def test_input_holds_window_greeting_turn_and_the_state_last() -> None:
         "threads": 0,
         "forms": {"transcript": 1},
         "page_ids": [7],
+        "page_forms": ["transcript"],
     }
 
 
