@@ -43,14 +43,19 @@ def main() -> None:
     try:
         app()
     except ConfigError as error:
-        err.print(f"ivr: {error}", style="red", markup=False)
+        _complain(error)
         sys.exit(2)
     except FlowErrors as error:
         err.print("\n".join(str(fault) for fault in error.faults), markup=False, soft_wrap=True)
         sys.exit(1)
     except CallthreadError as error:
-        err.print(f"ivr: {error}", style="red", markup=False, soft_wrap=True)
+        _complain(error)
         sys.exit(1)
+
+
+def _complain(error: Exception) -> None:
+    """One line, however the fault was worded by whoever raised it."""
+    err.print(f"ivr: {' '.join(str(error).split())}", style="red", markup=False, soft_wrap=True)
 
 
 def _settings() -> Settings:

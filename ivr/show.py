@@ -135,11 +135,11 @@ def render_list(rows: Sequence[CallRow]) -> Table:
     """The table of `ivr calls list`."""
     table = Table(box=None)
     table.add_column("call", no_wrap=True, min_width=34)  # whole: it is what `calls show` wants
-    for heading in ("started", "from", "status", "goes on with"):
+    for heading in ("started", "from", "status", "after"):
         table.add_column(heading, no_wrap=True)
     for row in rows:
         who = mask_number(row.caller) if row.caller else "withheld"
-        started = row.started_at.strftime("%m-%d %H:%M:%S")
+        started = row.started_at.strftime("%m-%d %H:%M")
         before = f"…{row.resumed_from[-6:]}" if row.resumed_from else ""
         table.add_row(row.call_sid, started, who, row.status.value, before)
     return table
