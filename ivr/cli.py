@@ -13,6 +13,7 @@ from callflows.parse import FlowErrors
 from callflows.schema import json_schema
 from ivr import __version__, demo, observe, simulate
 from ivr.app import ServeOptions, flow_folder, serve
+from ivr.bench.commands import bench_app
 from ivr.errors import CallthreadError, ConfigError
 from ivr.jobs import run_jobs
 from ivr.operate import migrate_database, print_call, print_calls
@@ -32,6 +33,7 @@ db_app = typer.Typer(help="The database's schema.", no_args_is_help=True)
 app.add_typer(flows_app, name="flows")
 app.add_typer(calls_app, name="calls")
 app.add_typer(db_app, name="db")
+app.add_typer(bench_app, name="bench")
 
 T = TypeVar("T")
 out = Console(highlight=False)

@@ -1,0 +1,1 @@
+"""Two bridges of the usual sample kind, to measure against: what most tutorials come to, and nothing else."""

@@ -1,0 +1,38 @@
+"""`ivr bench …`: what the project claims, measured."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from callflows.parse import load_folder
+from ivr import observe
+from ivr.bench import media_report
+from ivr.bench.media import Plan, ServerKind, measure
+from ivr.bench.stages import measure_stages
+from ivr.places import SHIPPED_FLOWS
+from ivr.server import run
+
+bench_app = typer.Typer(help="Measurements: cost, delay, quality.", no_args_is_help=True)
+out = Console(highlight=False)
+
+
+@bench_app.command("media")
+def media_command(
+    calls: Annotated[list[int] | None, typer.Option(help="Calls at once; repeat. Default: 1, 10, 50.")] = None,
+    server: Annotated[list[ServerKind] | None, typer.Option(help="Only these; repeat.")] = None,
+    seconds: Annotated[float, typer.Option(min=5, help="How long each is measured.")] = 20.0,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures here too.")] = None,
+) -> None:
+    """CPU, delay and memory of a call: the whole service on one core, beside two bridges of the usual kind.
+
+    Example: ivr bench media --calls 10 --calls 50 --json media.json
+    """
+    observe.configure("error", "console")
+    plan = Plan(tuple(calls or (1, 10, 50)), seconds, tuple(server or ServerKind))
+    stages = measure_stages(next(iter(load_folder(SHIPPED_FLOWS).businesses.values())))
+    results = run(measure(plan, lambda line: out.print(line, style="dim")))
+    media_report.show(results, stages, out)
+    if json_file is not None:
+        media_report.write_json(results, stages, json_file)

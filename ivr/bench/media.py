@@ -1,0 +1,321 @@
+"""`ivr bench media`: what a call costs, and how much later its sound is, beside two bridges of the usual kind.
+
+Each server is a process of its own on one core, with real sockets on both sides; the phones (this process) and the
+speech model run on the other. CPU is that of the server's process alone.
+"""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import tempfile
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from time import monotonic
+
+import msgspec
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+
+from ivr.bench.model import CYCLE_MS, Notes
+from ivr.bench.phones import Address, Dial, Exchange, Phone
+from ivr.demo import CLEARED
+from ivr.errors import CallthreadError
+from ivr.phone.board import Form
+from ivr.phone.service import Service, Webhooks, open_http
+from ivr.phone.twiml import ConnectStream, parse_twiml
+from ivr.processes import child, free_port, wait_for_port
+
+SETTLE_S = 5.0
+"""After the last call was placed, before measuring: greetings are over, caches warm."""
+CALM_CPU = 0.05
+CALM_TIMEOUT_S = 90.0
+FIR_DELAY_MS = 23 / 16
+"""Our resampler's group delay, each way; it does not show in the number of samples, so it is added."""
+DIAL_TRIES = 5
+BUSINESS_NUMBER = "+16175550140"
+
+
+class BenchFailed(CallthreadError):
+    """The bench could not measure what it was to measure."""
+
+
+class ServerKind(StrEnum):
+    """What is measured."""
+
+    OURS = "ours"
+    SOXR_BRIDGE = "soxr_bridge"
+    PASS_THROUGH = "pass_through"
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """Added delay in ms."""
+
+    p50: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One server with so many calls. `in_ms`: frame sent by the caller → its audio appended at the model.
+
+    `out_ms`: first delta of a reply sent by the model → first media message at the caller.
+    """
+
+    cpu_ms_per_call_s: float
+    in_ms: Delay
+    out_ms: Delay
+    rss_mb_per_call: float
+    replies: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to measure."""
+
+    calls: tuple[int, ...] = (1, 10, 50)
+    seconds: float = 20.0
+    servers: tuple[ServerKind, ...] = tuple(ServerKind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A server under test with the model it talks to."""
+
+    process: psutil.Process
+    dial: Dial
+    notes: Path
+    stop_model: Callable[[], None]
+
+
+Results = dict[ServerKind, dict[int, Figures]]
+
+
+async def measure(plan: Plan, tell: Callable[[str], None] = lambda _: None) -> Results:
+    """Run all of the plan. Raises: `BenchFailed`, `ChildFailed`."""
+    pinned = _pin_ourselves()
+    tell("one core for the server, the others for its peers" if pinned else "not pinned: one core only")
+    results: Results = {kind: {} for kind in plan.servers}
+    for calls in plan.calls:
+        for kind in plan.servers:
+            tell(f"{kind}, {calls} calls")
+            results[kind][calls] = await _measure_one(kind, calls, plan.seconds)
+    return results
+
+
+def _pin_ourselves() -> bool:
+    """Leave the first core to the server: children inherit where we may run."""
+    if not hasattr(os, "sched_setaffinity"):
+        return False
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        return False
+    os.sched_setaffinity(0, cores[1:])
+    return True
+
+
+def _pin_server(process: psutil.Process) -> None:
+    """Move the server, with all its threads but without its children, to the first core."""
+    if not hasattr(os, "sched_setaffinity"):
+        return
+    free = set(range(os.cpu_count() or 1)) - os.sched_getaffinity(0)
+    if not free:
+        return
+    for thread in process.threads():
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(thread.id, {min(free)})
+
+
+async def _measure_one(kind: ServerKind, calls: int, seconds: float) -> Figures:
+    stagger_s = max(0.05, CYCLE_MS / 1_000 / calls)
+    async with _running(kind) as server:
+        await _warm_up(server)
+        rss_before = server.process.memory_info().rss
+        exchange = Exchange(server.dial, stagger_s, calls)
+        try:
+            await exchange.start(secrets.token_hex(4))
+            await asyncio.sleep(SETTLE_S)
+            begin_s, cpu_before_s = monotonic(), _cpu_s(server.process)
+            await asyncio.sleep(seconds)
+            end_s, cpu_s = monotonic(), _cpu_s(server.process) - cpu_before_s
+            rss_mb = (server.process.memory_info().rss - rss_before) / 1e6
+            dead = exchange.dead()
+        finally:
+            await exchange.stop()
+        if dead:
+            raise BenchFailed(f"{kind}: {len(dead)} of {calls} calls ended by themselves")
+        notes = await _notes(server)
+    window = (begin_s, end_s)
+    in_ms, out_ms = _delays(exchange.phones, notes, window)
+    extra_ms = FIR_DELAY_MS if kind is ServerKind.OURS else 0.0
+    return Figures(
+        cpu_ms_per_call_s=cpu_s * 1_000 / calls / (end_s - begin_s),
+        in_ms=_delay(in_ms, extra_ms),
+        out_ms=_delay(out_ms, extra_ms),
+        rss_mb_per_call=rss_mb / calls,
+        replies=len(out_ms),
+    )
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def _delay(ms: NDArray[np.float64], extra_ms: float) -> Delay:
+    if not len(ms):
+        raise BenchFailed("nothing came through while it was measured: give it more --seconds")
+    return Delay(float(np.percentile(ms, 50)) + extra_ms, float(np.percentile(ms, 99)) + extra_ms)
+
+
+# -- one server with its model --------------------------------------------------------------------------------
+
+
+@contextlib.asynccontextmanager
+async def _running(kind: ServerKind) -> AsyncIterator[_Running]:
+    model_port, port = free_port(), free_port()
+    async with contextlib.AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="callthread-bench-")))
+        notes = folder / "notes.json"
+        arguments = ["ivr.bench.model", "--port", str(model_port), "--notes", str(notes)]
+        model = await stack.enter_async_context(child(arguments))
+        await wait_for_port(model, "127.0.0.1", model_port, "the bench's model")
+        model_url = f"ws://127.0.0.1:{model_port}/v1"
+        if kind is ServerKind.OURS:
+            token = secrets.token_hex(16)
+            arguments = ["ivr", "serve", "--port", str(port), "--no-worker"]
+            env = _environment(folder, token, model_url)
+            dial = _by_webhook(Service(f"http://127.0.0.1:{port}", token))
+        else:
+            arguments = [f"ivr.bench.bridges.{kind}", "--port", str(port), "--model", model_url]
+            env, dial = {}, _directly(f"ws://127.0.0.1:{port}/media")
+        server = await stack.enter_async_context(child(arguments, env))
+        await wait_for_port(server, "127.0.0.1", port, kind)
+        process = psutil.Process(server.pid)
+        await _until_calm(process)
+        _pin_server(process)
+        yield _Running(process, dial, notes, model.terminate)
+
+
+def _environment(folder: Path, token: str, model_url: str) -> dict[str, str]:
+    return {
+        **dict.fromkeys(CLEARED, ""),
+        "IVR_REALTIME_URL": model_url,
+        "IVR_DATA_DIR": str(folder / "data"),
+        "IVR_LOG_LEVEL": os.environ.get("IVR_LOG_LEVEL", "error"),
+        "TWILIO_AUTH_TOKEN": token,
+    }
+
+
+def _directly(url: str) -> Dial:
+    async def dial(_: str) -> Address:
+        return Address(url, {}, {})
+
+    return dial
+
+
+def _by_webhook(service: Service) -> Dial:
+    async def dial(call_sid: str) -> Address:
+        form = (
+            ("CallSid", call_sid),
+            ("AccountSid", service.account_sid),
+            ("From", f"+1202555{int(call_sid[-4:], 16) % 10_000:04}"),
+            ("To", BUSINESS_NUMBER),
+            ("CallStatus", "ringing"),
+            ("Direction", "inbound"),
+        )
+        stream = await _stream_of(service, form)
+        signature = service.sign(stream.url)
+        return Address(
+            service.reach(stream.url), {"X-Twilio-Signature": signature}, dict(stream.parameters)
+        )
+
+    return dial
+
+
+async def _stream_of(service: Service, form: Form) -> ConnectStream:
+    """The webhook's stream. A machine busy with other things may have us apologise: ask again then."""
+    for _ in range(DIAL_TRIES):
+        async with open_http() as http:
+            answer = await Webhooks(service, http).ask(service.voice_url, "POST", form, secrets.token_hex(8))
+        document = parse_twiml(answer.text, answer.content_type)
+        stream = next((verb for verb in document.verbs or () if isinstance(verb, ConnectStream)), None)
+        if stream is not None:
+            return stream
+        await asyncio.sleep(1.0)
+    raise BenchFailed(f"the voice webhook gave no stream (HTTP {answer.status}): {answer.text[:200]}")
+
+
+async def _until_calm(process: psutil.Process) -> None:
+    """Wait until neither the server nor what it started (database, embedding model) is busy starting up."""
+    family = [process, *process.children(recursive=True)]
+    deadline_s = monotonic() + CALM_TIMEOUT_S
+    while monotonic() < deadline_s:
+        before_s = sum(_cpu_s(each) for each in family if each.is_running())
+        await asyncio.sleep(1.0)
+        if sum(_cpu_s(each) for each in family if each.is_running()) - before_s < CALM_CPU:
+            return
+    raise BenchFailed("the server is busy without a call")
+
+
+async def _warm_up(server: _Running) -> None:
+    """One call for what is loaded or made only with the first."""
+    exchange = Exchange(server.dial, 0.0, 1)
+    try:
+        await exchange.start(secrets.token_hex(4))
+        await asyncio.sleep(SETTLE_S)
+    finally:
+        await exchange.stop()
+    await asyncio.sleep(1.0)
+
+
+async def _notes(server: _Running) -> list[Notes]:
+    """What the model saw of the measured calls: all its connections but the warm-up's."""
+    server.stop_model()
+    async with asyncio.timeout(10):
+        while not server.notes.exists() or not server.notes.stat().st_size:
+            await asyncio.sleep(0.05)
+    return msgspec.json.decode(server.notes.read_bytes(), type=list[Notes])
+
+
+# -- delays -----------------------------------------------------------------------------------------------------
+
+
+def _delays(
+    phones: Sequence[Phone], notes: Sequence[Notes], window: tuple[float, float]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Delays in ms of all frames and all replies that were sent within the window."""
+    notes = [note for note in notes if note.heard_s][-len(phones) :]
+    if len(notes) != len(phones):
+        raise BenchFailed(f"{len(phones)} calls, but {len(notes)} model sessions that heard something")
+    pairs = list(zip(phones, notes, strict=True))
+    inward = [_in_ms(np.array(p.sent_s), np.array(n.heard_s), np.array(n.heard_ms), window) for p, n in pairs]
+    outward = [_out_ms(np.array(n.spoke_s), np.array(p.came_s), window) for p, n in pairs]
+    return np.concatenate(inward), np.concatenate(outward)
+
+
+def _in_ms(
+    sent_s: NDArray[np.float64],
+    heard_s: NDArray[np.float64],
+    heard_ms: NDArray[np.float64],
+    window: tuple[float, float],
+) -> NDArray[np.float64]:
+    """Of each frame in the window: until all the audio up to its end was at the model."""
+    chosen = np.flatnonzero((sent_s >= window[0]) & (sent_s < window[1]))
+    at = np.searchsorted(heard_ms, (chosen + 1) * 20 - 0.01)
+    there = at < len(heard_s)
+    return np.asarray((heard_s[at[there]] - sent_s[chosen[there]]) * 1_000)
+
+
+def _out_ms(
+    spoke_s: NDArray[np.float64], came_s: NDArray[np.float64], window: tuple[float, float]
+) -> NDArray[np.float64]:
+    """Of each reply begun in the window: until the caller got the first sound of it."""
+    begun = spoke_s[(spoke_s >= window[0]) & (spoke_s < window[1])]
+    at = np.searchsorted(came_s, begun)
+    there = at < len(came_s)
+    return np.asarray((came_s[at[there]] - begun[there]) * 1_000)

@@ -1,0 +1,94 @@
+"""The media bench's results for people (tables, bars) and for programs (JSON)."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from ivr.bench.media import Figures, Results, ServerKind
+from ivr.bench.stages import Stage
+
+BAR_WIDTH = 50
+
+
+def show(results: Results, stages: Sequence[Stage], out: Console) -> None:
+    """Print everything."""
+    out.print(_table(results))
+    _plot(results, out)
+    _compare(results, out)
+    out.print(_stage_table(stages))
+
+
+def write_json(results: Results, stages: Sequence[Stage], path: Path) -> None:
+    """Write `servers.KIND.calls.N.{cpu_ms_per_call_s, in_ms, out_ms, rss_mb_per_call}`. Raises: `OSError`."""
+    servers = {
+        kind: {"calls": {str(calls): _figures(figures) for calls, figures in by_calls.items()}}
+        for kind, by_calls in results.items()
+    }
+    costs = {stage.name: {"us": stage.us, "per_s": stage.per_s} for stage in stages}
+    path.write_text(json.dumps({"servers": servers, "stages": costs}, indent=2) + "\n")
+
+
+def _figures(figures: Figures) -> dict[str, object]:
+    return {
+        "cpu_ms_per_call_s": figures.cpu_ms_per_call_s,
+        "in_ms": {"p50": figures.in_ms.p50, "p99": figures.in_ms.p99},
+        "out_ms": {"p50": figures.out_ms.p50, "p99": figures.out_ms.p99},
+        "rss_mb_per_call": figures.rss_mb_per_call,
+        "replies": figures.replies,
+    }
+
+
+def _table(results: Results) -> Table:
+    table = Table(title="CPU of the server's process; added delay each way; memory")
+    for heading in ("server", "calls", "CPU ms / call-s", "in p50", "in p99", "out p50", "out p99", "MB / call"):
+        table.add_column(heading, justify="left" if heading == "server" else "right")
+    for kind, by_calls in results.items():
+        for calls, f in by_calls.items():
+            delays = (f.in_ms.p50, f.in_ms.p99, f.out_ms.p50, f.out_ms.p99)
+            table.add_row(
+                kind,
+                str(calls),
+                f"{f.cpu_ms_per_call_s:.2f}",
+                *(f"{ms:.1f} ms" for ms in delays),
+                f"{f.rss_mb_per_call:.2f}",
+            )
+    return table
+
+
+def _plot(results: Results, out: Console) -> None:
+    """How the cost of a call grows with the number of calls."""
+    most = max(f.cpu_ms_per_call_s for by_calls in results.values() for f in by_calls.values())
+    for kind, by_calls in results.items():
+        for calls, figures in by_calls.items():
+            bar = "█" * round(BAR_WIDTH * figures.cpu_ms_per_call_s / most)
+            out.print(f"{kind:>13} {calls:>4} calls {bar} {figures.cpu_ms_per_call_s:.1f}", highlight=False)
+
+
+def _compare(results: Results, out: Console) -> None:
+    """Ours against the goals, with as many calls as were tried."""
+    ours = results.get(ServerKind.OURS, {})
+    for calls, figures in ours.items():
+        soxr = results.get(ServerKind.SOXR_BRIDGE, {}).get(calls)
+        if soxr is not None:
+            ratio = figures.cpu_ms_per_call_s / soxr.cpu_ms_per_call_s
+            out.print(f"{calls} calls: {ratio:.2f} × the soxr bridge's CPU")
+        plain = results.get(ServerKind.PASS_THROUGH, {}).get(calls)
+        if plain is not None:
+            inward, outward = (
+                figures.in_ms.p99 - plain.in_ms.p99,
+                figures.out_ms.p99 - plain.out_ms.p99,
+            )
+            out.print(f"{calls} calls: p99 against the pass-through's: in {inward:+.1f} ms, out {outward:+.1f} ms")
+
+
+def _stage_table(stages: Sequence[Stage]) -> Table:
+    table = Table(title="What each step costs by itself")
+    table.add_column("step")
+    for heading in ("µs", "times / s", "ms / call-s"):
+        table.add_column(heading, justify="right")
+    for stage in stages:
+        table.add_row(stage.name, f"{stage.us:.1f}", f"{stage.per_s:.0f}", f"{stage.ms_per_call_s:.2f}")
+    return table
