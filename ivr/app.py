@@ -217,7 +217,8 @@ class Service:
         """Keep the flows, listen, serve until drained."""
         for business_id in self._book.businesses:
             await self._store.save_flow(self._book.hash_of(business_id), self._book.text_of(business_id))
-        stack.push_async_callback(self._registry.close)
+        stack.push_async_callback(self._registry.liveness.close)
+        await _background(stack, self._registry.liveness.run())
         await _background(stack, self._pacer.run())
         announcing = asyncio.ensure_future(self._announce(on_ready))
         try:

@@ -21,9 +21,11 @@ from ivr.ports import CallerLink, Clock, Journal, ModelLink, Recall
 from memory.model import Window
 
 RECALL_TIMEOUT_S = 1.2
-JOURNAL_TIMEOUT_S = 20.0
+JOURNAL_TIMEOUT_S = 120.0
 """How long after the end of a call its last writes are tried."""
 JOURNAL_RETRY_S = 0.5
+LINE_WAITS_S = 2.0
+"""How long the line stays open for the last writes."""
 
 log = structlog.get_logger()
 
@@ -42,7 +44,9 @@ class CallEnd:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a call is joined to. `on_turn` is told the figures of each turn; `subscribe` is the worker's pacer."""
+    """What a call is joined to. `on_turn` is told the figures of each turn, `on_end` the end before it is written;
+    `subscribe` is the worker's pacer.
+    """
 
     line: CallerLink
     new_model: Callable[[], ModelLink]
@@ -51,6 +55,7 @@ class Surroundings:
     clock: Clock
     subscribe: Callable[[Callable[[float], None]], Callable[[], None]]
     on_turn: Callable[[do.ReportTurn], None] = field(default=lambda _: None)
+    on_end: Callable[[CallEnd], None] = field(default=lambda _: None)
 
 
 class Call:
@@ -106,7 +111,12 @@ class Call:
                 media = group.create_task(self._carry_media())
                 end = await self._ended
                 media.cancel()
+                self._around.on_end(end)
                 self._writes.put_nowait(None)
+                # Twilio asks what is next as soon as the line is closed, so the end is written first; but nobody
+                # is kept in silence for a database that is down.
+                await asyncio.wait({journal}, timeout=LINE_WAITS_S)
+                await self._around.line.close()
                 await journal
             return end
         finally:

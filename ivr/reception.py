@@ -140,11 +140,14 @@ class Reception:
                 clock=parts.clock,
                 subscribe=parts.pacer.subscribe,
                 on_turn=self._report,
+                on_end=lambda end: parts.registry.knows_end(
+                    sid, claim.owner.business_id, end, claim.held_epoch
+                ),
             ),
         )
         live = LiveCall(call)
         self._live[sid] = live
-        parts.registry.began(sid)
+        parts.registry.liveness.began(sid, lambda: claim.held_epoch)
         if self._handing_over:
             call.hand_over()
         end = CallEnd(None)
@@ -154,7 +157,10 @@ class Reception:
             live.over.set()
             if self._live.get(sid) is live:
                 del self._live[sid]
-                parts.registry.ended(sid, claim.owner.business_id, end, claim.held_epoch)
+                if end.reason is None:
+                    parts.registry.liveness.left(sid, claim.held_epoch)
+                else:
+                    parts.registry.liveness.over(sid)
             parts.metrics.calls_ended.labels(end.reason or "left").inc()
             log.info("stream_over", reason=end.reason or "left", last=core.transitions[-3:])
 
@@ -190,7 +196,7 @@ class Reception:
         policy, parts = business.resume, self._parts
         if policy.greeting == "never":
             return None
-        await parts.registry.settle(business.id, row.caller)
+        await parts.registry.liveness.settle(business.id, row.caller)
         dropped = await parts.store.find_dropped(business.id, row.caller, policy.within, datetime.now(UTC))
         if dropped is None:
             return None

@@ -1,11 +1,8 @@
 """The businesses and the calls, as the web part sees them: in the database, with a memory of its own for the worst."""
 
-import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-
-import structlog
 
 from callflows.engine import FlowState
 from callflows.model import Business
@@ -13,20 +10,16 @@ from callflows.parse import FlowBook
 from ivr.call import CallEnd
 from ivr.core.setup import restore, snapshot_of
 from ivr.errors import StorageUnavailable
+from ivr.liveness import Liveness
 from ivr.remembering import in_our_terms
 from ivr.web.deps import BusinessInfo, Ended, GoOn, OpenResult, Outcome, StatusReport, TransferTo
-from memory import errors as faults
 from memory.calls import CallRow, CallStatus
 from memory.store import Store
 
 KEEP_ENDS = 1_000
-GONE_AFTER_S = 10.0
-"""A stream that broke has this long to come back before its call counts as dropped."""
 NOBODY_ANSWERED = "What else can I do for you?"
 """After a transfer that reached nobody; that it did not is said before."""
 NOT_REACHED = ("busy", "no-answer", "failed", "canceled")
-
-log = structlog.get_logger()
 
 
 class Businesses:
@@ -73,8 +66,7 @@ class Registry:
         self._store = store
         self._book = book
         self._ends: OrderedDict[str, KnownEnd] = OrderedDict()
-        self._live: set[str] = set()
-        self._checks: dict[str, asyncio.Task[None]] = {}
+        self.liveness = Liveness(store)
 
     # -- for the web part -----------------------------------------------------------------------------------------
 
@@ -91,7 +83,7 @@ class Registry:
 
     async def outcome(self, call_sid: str) -> Outcome:
         """What comes after a stream: from the database, else from what this process remembers."""
-        self._cancel_check(call_sid)
+        self.liveness.came_back(call_sid)
         end = self._ends.get(call_sid)
         try:
             async with in_our_terms():
@@ -106,8 +98,8 @@ class Registry:
 
     async def status(self, report: StatusReport) -> None:
         """Note that a call is over; the stream, if it still runs, knows better how it ended."""
-        if report.call_over and not report.stream_event and report.call_sid not in self._live:
-            self.expect_back(report.call_sid, after_s=1.0)
+        if report.call_over and not report.stream_event and not self.liveness.is_live(report.call_sid):
+            self.liveness.expect_back(report.call_sid)
 
     async def transfer_result(self, call_sid: str, dial_status: str) -> Outcome:
         """A dial that reached nobody gives the caller back to the conversation (B061)."""
@@ -134,64 +126,14 @@ class Registry:
 
     # -- for the calls of this process ------------------------------------------------------------------------
 
-    def began(self, call_sid: str) -> None:
-        """A stream of this call runs here."""
-        self._live.add(call_sid)
-        self._cancel_check(call_sid)
-
-    def ended(self, call_sid: str, business_id: str, end: CallEnd, epoch: int | None) -> None:
-        """The stream of this call is over here. One that only broke has a while to come back."""
-        self._live.discard(call_sid)
+    def knows_end(self, call_sid: str, business_id: str, end: CallEnd, epoch: int | None) -> None:
+        """This call has ended here: that will be written, and is the answer from now on."""
         if end.reason is None:
-            self.expect_back(call_sid, GONE_AFTER_S)
             return
         outcome = self._outcome(business_id, CallStatus(end.reason.value), end.target)
         self._ends[call_sid] = KnownEnd(outcome, epoch)
         if len(self._ends) > KEEP_ENDS:
             self._ends.popitem(last=False)
-
-    def expect_back(self, call_sid: str, after_s: float) -> None:
-        """Unless a stream of this call comes, it counts as dropped after `after_s`."""
-        self._cancel_check(call_sid)
-        self._checks[call_sid] = asyncio.create_task(self._drop_later(call_sid, after_s))
-
-    async def settle(self, business_id: str, caller: str | None) -> None:
-        """This caller calls anew: their calls whose stream broke will not come back, so they are dropped now."""
-        if not caller or not self._checks:
-            return
-        async with in_our_terms():
-            rows = await self._store.list_calls(business_id, caller=caller, limit=10)
-        for row in rows:
-            if row.call_sid in self._checks:
-                self._cancel_check(row.call_sid)
-                await self._drop(row.call_sid)
-
-    async def close(self) -> None:
-        """Stop waiting; calls still waited for are dropped now."""
-        waiting, self._checks = list(self._checks.items()), {}
-        for _, task in waiting:
-            task.cancel()
-        for call_sid, _ in waiting:
-            await self._drop(call_sid)
-
-    async def _drop_later(self, call_sid: str, after_s: float) -> None:
-        await asyncio.sleep(after_s)
-        self._checks.pop(call_sid, None)
-        await self._drop(call_sid)
-
-    async def _drop(self, call_sid: str) -> None:
-        if call_sid in self._live:
-            return
-        try:
-            if await self._store.end_call(call_sid, CallStatus.DROPPED):
-                log.info("call_dropped", call_sid=call_sid)
-        except faults.MemoryFault:
-            log.exception("drop_not_noted", call_sid=call_sid)
-
-    def _cancel_check(self, call_sid: str) -> None:
-        task = self._checks.pop(call_sid, None)
-        if task is not None:
-            task.cancel()
 
     def _outcome_of_row(self, row: CallRow) -> Outcome:
         business, target = self._book.businesses.get(row.business_id), ""

@@ -184,6 +184,25 @@ class CallStore(Database):
             select(calls).where(calls.c.status == CallStatus.ACTIVE).order_by(calls.c.started_at)
         )
 
+    async def drop_stale(
+        self, older_than: timedelta, *, business_id: str | None = None, caller: str | None = None
+    ) -> list[str]:
+        """Calls under way that nobody has written to for so long (on the database's clock) are dropped.
+
+        Of one business and caller, if given. They ended when they were last heard of. Returns their CallSids.
+        """
+        stale = update(calls).where(
+            calls.c.status == CallStatus.ACTIVE,
+            calls.c.last_activity_at < func.clock_timestamp() - older_than,
+        )
+        if business_id is not None:
+            stale = stale.where(calls.c.business_id == business_id)
+        if caller is not None:
+            stale = stale.where(calls.c.caller == caller)
+        ended = stale.values(status=CallStatus.DROPPED, ended_at=calls.c.last_activity_at)
+        async with self.transaction() as connection:
+            return list((await connection.execute(ended.returning(calls.c.call_sid))).scalars())
+
     async def save_flow(self, flow_hash: str, yaml: str) -> None:
         """Keep a flow document under its hash: a call is restored on the version it began with."""
         row = insert(flow_documents).values(flow_hash=flow_hash, yaml=yaml)

@@ -8,11 +8,14 @@ import asyncio
 import audioop
 import contextlib
 import gc
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+from xml.etree import ElementTree
 
 import aiohttp
 import numpy as np
@@ -52,6 +55,7 @@ FRONT_DESK = "+16175550141"
 ANN, BEN = Caller("+12025550143"), Caller("+12025550144")
 PATIENCE_S = 30.0
 
+T = TypeVar("T")
 Json = dict[str, Any]
 
 BUSINESSES: Json = {
@@ -203,7 +207,11 @@ def told(question: Question) -> str:
 async def model_server(script: Json | list[Json]) -> AsyncIterator[tuple[Model, str]]:
     """A scripted model on a port of its own; its Realtime address."""
     model = Model(script)
-    server = serve_websocket(model.handle, "127.0.0.1", 0, process_request=model.admit, compression=None)
+    quiet = logging.getLogger("tests.model")  # a call that ends before its session is open is no news
+    quiet.disabled = True
+    server = serve_websocket(
+        model.handle, "127.0.0.1", 0, process_request=model.admit, compression=None, logger=quiet
+    )
     async with server as listening:
         port = next(iter(listening.sockets)).getsockname()[1]
         yield model, f"ws://127.0.0.1:{port}/v1"
@@ -259,6 +267,77 @@ class Worker:
         async with aiohttp.ClientSession() as http, http.get(f"{self.url}/readyz") as answer:
             return answer.status, await answer.json()
 
+    async def metric(self, name: str) -> float:
+        """A figure of `/metrics`, without labels."""
+        async with aiohttp.ClientSession() as http, http.get(f"{self.url}/metrics") as answer:
+            lines = (await answer.text()).splitlines()
+        return next(float(line.split()[1]) for line in lines if line.startswith(f"callthread_{name} "))
+
+    async def is_idle(self) -> bool:
+        """No stream runs."""
+        return await self.metric("calls_active") == 0
+
+
+async def webhook(service: phone.Service, path: str, form: Mapping[str, str]) -> tuple[int, str]:
+    """A signed webhook: status and TwiML."""
+    async with phone.open_http() as http:
+        url = service.voice_url.removesuffix(phone.VOICE_PATH) + path
+        answer = await phone.Webhooks(service, http).ask(url, "POST", tuple(form.items()), "once")
+    return answer.status, answer.text
+
+
+def arrival(call_sid: str, caller: str = ANN.number, to: str = DENTAL) -> dict[str, str]:
+    """What Twilio posts when a call arrives."""
+    return {"CallSid": call_sid, "AccountSid": "AC1", "From": caller, "To": to, "CallStatus": "ringing"}
+
+
+def stream_of(twiml: str) -> tuple[str, dict[str, str]]:
+    """Where the document has the stream opened, and with which parameters."""
+    (stream,) = ElementTree.fromstring(twiml).iter("Stream")
+    return stream.attrib["url"], {p.attrib["name"]: p.attrib["value"] for p in stream.iter("Parameter")}
+
+
+class Balancer:
+    """One address before several workers; `route` names the worker for a connection by its first request line."""
+
+    def __init__(self) -> None:
+        self.route: Callable[[str], Worker] = self._nowhere
+        self.url = ""
+
+    def _nowhere(self, _: str) -> Worker:
+        raise LookupError("no worker yet")
+
+    @contextlib.asynccontextmanager
+    async def serving(self) -> AsyncIterator["Balancer"]:
+        """While the block runs."""
+        server = await asyncio.start_server(self._connection, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with server:
+            yield self
+
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            line = await reader.readline()
+            port = urlsplit(self.route(line.decode()).url).port
+            back_reader, back_writer = await asyncio.open_connection("127.0.0.1", port)
+            back_writer.write(line)
+            await asyncio.gather(_pump(reader, back_writer), _pump(back_reader, writer))
+        except OSError:
+            pass
+        finally:
+            writer.close()
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(65_536):
+            writer.write(data)
+            await writer.drain()
+    except OSError:
+        pass
+    finally:
+        writer.close()
+
 
 @dataclass
 class World:
@@ -269,6 +348,7 @@ class World:
     watch: Watch
     settings: Settings
     database_url: str
+    public_url: str = ""
 
     @property
     def store(self) -> Store:
@@ -278,7 +358,7 @@ class World:
     @property
     def line(self) -> phone.Service:
         """The service as the telephone company reaches it."""
-        return phone.Service(self.worker.url, TOKEN)
+        return phone.Service(self.public_url or self.worker.url, TOKEN)
 
     async def call(
         self,
@@ -343,7 +423,7 @@ def rows(database_url: str, statement: str) -> list[tuple[Any, ...]]:
 
 def write_flows(folder: Path, changes: dict[str, Json] | None = None) -> Path:
     """The two businesses as files, with some of their settings changed."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, business in BUSINESSES.items():
         text = yaml.safe_dump(business | (changes or {}).get(name, {}), sort_keys=False)
         (folder / f"{name}.yaml").write_text(text)
@@ -402,18 +482,23 @@ async def a_world(
     script: Json | list[Json],
     *,
     flows: dict[str, Json] | None = None,
+    watch: Watch | None = None,
     **env: str,
 ) -> AsyncIterator[World]:
-    """Model, worker and watch. A script that is a list is carried over from session to session."""
+    """Model, worker and watch. A script that is a list is carried over from session to session.
+
+    With a `watch` of the test's own several worlds can turn at once.
+    """
     plan = {"carry_over": True, "turns": script} if isinstance(script, list) else script
     write_flows(folder / "flows", flows)
-    with watching() as watch:
-        async with model_server(plan) as (model, model_url):
-            settings = settings_for(folder, database_url, model_url, **env)
-            async with worker(settings) as running:
-                yield World(running, model, watch, settings, database_url)
+    async with AsyncExitStack() as stack:
+        watch = watch or stack.enter_context(watching())
+        model, model_url = await stack.enter_async_context(model_server(plan))
+        settings = settings_for(folder, database_url, model_url, **env)
+        running = await stack.enter_async_context(worker(settings))
+        yield World(running, model, watch, settings, database_url)
 
 
-async def together(*work: Awaitable[CallRecord]) -> Sequence[CallRecord]:
-    """Several calls at once."""
+async def together(*work: Awaitable[T]) -> Sequence[T]:
+    """Several calls, or several stories, at once."""
     return await asyncio.gather(*work)

@@ -1,0 +1,179 @@
+"""A speech model that goes away, fails or refuses, while somebody is on the line."""
+
+from pathlib import Path
+from typing import Any
+
+from ivr.phone.record import CallRecord, EndReason, EventKind
+from ivr.phone.script import AfterReply, At, BargeIn, DropLine, HangUp, Say, Wait
+from memory.calls import CallStatus
+from tests.acceptance.world import (
+    ANN,
+    BEN,
+    FRONT_DESK,
+    GREETING,
+    PLUMBING,
+    Watch,
+    World,
+    a_world,
+    calls,
+    say,
+    speech,
+    together,
+    told,
+    turn,
+    until,
+    watching,
+)
+
+HELLO = "Alpha Dental, how can I help you?"
+GOODBYE = turn("goodbye", "Goodbye", **calls("hang_up"))
+
+
+def verbs(record: CallRecord) -> list[str]:
+    """The TwiML that was carried out."""
+    return [event.text for event in record.of(EventKind.VERB)]
+
+
+def carried_over(turns: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    """A script whose turns go on from session to session."""
+    return {"carry_over": True, "turns": turns, **more}
+
+
+async def a_lost_session(folder: Path, database_url: str, watch: Watch, **loss: Any) -> None:
+    """The session is lost 400 ms into the second reply; the call goes on without a second greeting."""
+    turns = [
+        GREETING,
+        turn("my name is Rosalind", "Hello Rosalind"),
+        turn("tell me a story", "Once upon a time there was a king", audio_ms=3_000, **loss),
+        turn("are you there", "Yes I am here", 900),
+        GOODBYE,
+    ]
+    plan = carried_over(turns)
+    if "abort" in loss:
+        plan["connections"] = ["accept", "refuse", "refuse", "accept"]
+    async with a_world(folder, database_url, plan, watch=watch) as world:
+        record = await world.call(say(), say(), Wait(1_500), say(gap_ms=800), say(), caller=ANN)
+        row = await world.ended(record.call_sid)
+        words = await world.words(record.call_sid)
+
+        assert record.violations == ()
+        assert record.end is EndReason.SERVICE_HUNG_UP
+        assert len(record.of(EventKind.STREAM_STARTED)) == 1
+        assert (row.status, row.epoch) == (CallStatus.FINISHED, 1)
+        assert world.model.own_words().count(HELLO) == 1
+        assert [heard for heard, _ in words] == [
+            "my name is Rosalind",
+            "tell me a story",
+            "are you there",
+            "goodbye",
+        ]
+        assert words[1][1] in "Once upon a time there was a king"
+        assert "Rosalind" in told(world.model.answered()[2])
+        assert world.model.sessions == 2
+
+
+async def test_b034_b035_a_session_that_ends_or_dies_is_replaced(tmp_path: Path, database_url: str) -> None:
+    with watching() as watch:
+        await together(
+            a_lost_session(tmp_path / "closed", database_url, watch, close=1001, after_ms=400),
+            a_lost_session(tmp_path / "aborted", database_url, watch, abort=True, after_ms=400),
+        )
+
+
+async def the_apology(world: World, *, in_mid_call: bool) -> None:
+    """One business connects its callers to a person, the other can only say it is sorry."""
+    steps = (say(), say()) if in_mid_call else ()
+    alpha, beta = await together(world.call(*steps, caller=BEN), world.call(*steps, caller=BEN, to=PLUMBING))
+
+    assert verbs(alpha) == ["ConnectStream", "Redirect", "Say", f"Dial {FRONT_DESK}", "Hangup"]
+    assert alpha.of(EventKind.PROMPT)[0].text == "Our assistant is away."
+    assert verbs(beta) == ["ConnectStream", "Redirect", "Say", "Hangup"]
+    assert beta.of(EventKind.PROMPT)[0].text == "Nobody can take your call now."
+    assert beta.end is EndReason.SERVICE_HUNG_UP
+    for record in (alpha, beta):
+        assert record.violations == ()
+        assert (await world.ended(record.call_sid)).status is CallStatus.FAILED
+
+
+async def test_b035_b041_b043_a_model_that_is_gone_for_good(tmp_path: Path, database_url: str) -> None:
+    """It dies and stays away; it answers no more; it does not take our settings; it lacks what we need."""
+    dies = carried_over(
+        [GREETING, *[turn("hello", "Hi", audio_ms=900, abort=True, after_ms=200)] * 2],
+        connections=["accept", "accept", *["refuse"] * 40],
+    )
+    fails = carried_over(
+        [GREETING, *[turn("hello", "", audio_ms=0, fail="rate_limit_exceeded", repeat=True)]]
+    )
+    with watching() as watch:
+
+        async def story(name: str, script: dict[str, Any], *, in_mid_call: bool) -> None:
+            async with a_world(tmp_path / name, database_url, script, watch=watch) as world:
+                await the_apology(world, in_mid_call=in_mid_call)
+
+        await together(
+            story("dies", dies, in_mid_call=True),
+            story("fails", fails, in_mid_call=True),
+            story("refuses", {"refuse_update": True}, in_mid_call=False),
+            story("lacks", {"refuse_out_of_band": True}, in_mid_call=False),
+        )
+
+
+async def a_failed_response(folder: Path, database_url: str, watch: Watch) -> None:
+    """B043: one failure is tried again, and the caller hears the answer."""
+    script = [
+        GREETING,
+        turn("what does it cost", "", audio_ms=0, fail="rate_limit_exceeded"),
+        turn("", "Ninety five dollars"),
+        GOODBYE,
+    ]
+    async with a_world(folder, database_url, script, watch=watch) as world:
+        record = await world.call(say(), say(), caller=ANN)
+        await world.ended(record.call_sid)
+
+        assert (await world.words(record.call_sid))[0] == ("what does it cost", "Ninety five dollars")
+        assert record.end is EndReason.SERVICE_HUNG_UP
+
+
+async def a_failed_transcription(folder: Path, database_url: str, watch: Watch) -> None:
+    """B045: the turn keeps its place, and its answer."""
+    failing = turn("", "Nine to five") | {"no_transcript": "fail"}
+    del failing["transcript"]
+    async with a_world(folder, database_url, [GREETING, failing, GOODBYE], watch=watch) as world:
+        record = await world.call(say(), say(), caller=BEN)
+        await world.ended(record.call_sid)
+
+        assert await world.words(record.call_sid) == [
+            ("(not understood)", "Nine to five"),
+            ("goodbye", "Goodbye"),
+        ]
+
+
+async def test_b043_b045_failed_responses_and_transcriptions(tmp_path: Path, database_url: str) -> None:
+    with watching() as watch:
+        await together(
+            a_failed_response(tmp_path / "response", database_url, watch),
+            a_failed_transcription(tmp_path / "transcript", database_url, watch),
+        )
+
+
+async def test_b036_no_session_outlives_its_call(tmp_path: Path, database_url: str) -> None:
+    """Hung up with `stop`, and reset, both in the middle of a long reply."""
+    script = [GREETING, turn("one", "A long story", 8_000), turn("two", "A long story", 8_000)]
+    async with a_world(tmp_path, database_url, script) as world:
+        await together(
+            world.call(say(), HangUp(BargeIn(300)), caller=ANN),
+            world.call(say(), DropLine(BargeIn(300)), caller=BEN),
+        )
+        await until(lambda: world.model.open_sessions == 0, timeout_s=4)
+        assert world.model.sessions == 2
+
+
+async def test_b008_who_speaks_before_the_model_is_ready_is_heard(tmp_path: Path, database_url: str) -> None:
+    """And nothing is sent to a session before its settings are confirmed: the sandbox would not read it."""
+    script = carried_over([GREETING, turn("hello", "Good morning")], before_ready_ms=1_000)
+    async with a_world(tmp_path, database_url, script) as world:
+        record = await world.call(Say(speech(), "hello", At(150)), HangUp(AfterReply(1_500)))
+        await world.ended(record.call_sid)
+
+        assert record.violations == ()
+        assert await world.words(record.call_sid) == [("hello", "Good morning")]

@@ -1,0 +1,105 @@
+"""Several workers behind one address, and one that stops while calls run."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from ivr.phone.machine import Caller
+from ivr.phone.record import CallEvent, EndReason, EventKind
+from ivr.phone.service import Service
+from memory.calls import CallStatus
+from tests.acceptance.world import (
+    ANN,
+    BEN,
+    GREETING,
+    TOKEN,
+    Balancer,
+    Json,
+    Worker,
+    World,
+    a_world,
+    arrival,
+    calls,
+    say,
+    together,
+    turn,
+    until,
+    webhook,
+    worker,
+)
+
+
+@asynccontextmanager
+async def two_workers(
+    folder: Path, database_url: str, script: list[Json]
+) -> AsyncIterator[tuple[World, Worker, Balancer]]:
+    """A world whose calls go through a balancer, and a second worker on the same database."""
+    async with (
+        Balancer().serving() as balancer,
+        a_world(folder, database_url, script, IVR_PUBLIC_URL=balancer.url) as world,
+        worker(world.settings) as second,
+    ):
+        world.public_url = balancer.url
+        yield world, second, balancer
+
+
+async def test_b097_webhooks_at_one_worker_streams_at_the_other(tmp_path: Path, database_url: str) -> None:
+    script = [GREETING, turn("bye", "Goodbye", 300, repeat=True, **calls("hang_up"))]
+    async with two_workers(tmp_path, database_url, script) as (world, second, balancer):
+        balancer.route = lambda line: second if "/twilio/media" in line else world.worker
+        records = await together(*(world.call(say(), caller=Caller(f"+120255501{n:02d}")) for n in range(10)))
+        for record in records:
+            assert (record.violations, record.end) == ((), EndReason.SERVICE_HUNG_UP)
+            assert (await world.row(record.call_sid)).status is CallStatus.FINISHED
+            assert await world.words(record.call_sid) == [("bye", "Goodbye")]
+        assert await second.metric("calls_started_total") == 10
+        assert await world.worker.metric("calls_started_total") == 0
+
+
+async def test_b109_a_worker_that_stops_hands_its_calls_over(tmp_path: Path, database_url: str) -> None:
+    """Both are in the middle of a reply, which they hear to its end. New callers hear a sentence."""
+    script = [
+        GREETING,
+        turn("first", "A long answer to the question", 1_500),
+        turn("second", "Another long answer", 1_500),
+        turn("goodbye", "Goodbye", **calls("hang_up")),
+        turn("bye", "Bye bye", **calls("hang_up")),
+    ]
+    async with two_workers(tmp_path, database_url, script) as (world, second, balancer):
+        first = world.worker
+        balancer.route = lambda _: first
+        talking = asyncio.Event()
+
+        def on_event(event: CallEvent) -> None:
+            if event.kind is EventKind.SAID:
+                talking.set()
+
+        # Asked on a connection that was kept open, the first worker has the caller wait two seconds (B059).
+        steps = (say(), say(gap_ms=2_700))
+        running = asyncio.gather(
+            world.call(*steps, caller=ANN, on_event=on_event), world.call(*steps, caller=BEN)
+        )
+        await talking.wait()
+        await until(lambda: len(world.model.answered()) == 2)
+        balancer.route = lambda _: second
+        first.drain()
+        status, body = await first.readiness()
+        assert (status, body["draining"]) == (503, True)
+        _, twiml = await webhook(Service(first.url, TOKEN, balancer.url), "/twilio/voice", arrival("CA1"))
+        assert "<Say" in twiml
+        assert "<Connect" not in twiml
+
+        for record in await running:
+            assert (record.violations, record.end) == ((), EndReason.SERVICE_HUNG_UP)
+            assert [event.text for event in record.of(EventKind.STREAM_ENDED)] == [
+                "closed by the service: 1000",
+                "closed by the service: 1000",
+            ]
+            row, turns = await world.ended(record.call_sid), await world.turns(record.call_sid)
+            assert (row.status, row.epoch) == (CallStatus.FINISHED, 2)
+            assert [t.page.exchange_no for t in turns] == [1, 2]
+            assert not turns[0].page.interrupted
+            assert turns[1].states["window"]["page_ids"] == [turns[0].page.page_id]
+        assert world.model.own_words().count("Alpha Dental, how can I help you?") == 2
+        assert await second.metric("calls_started_total") == 2
