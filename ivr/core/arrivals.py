@@ -29,6 +29,7 @@ _DRIFT = 1e-4
 """Clocks differ by up to 100 ppm; the best lead seen is unlearned at that rate."""
 _REMEMBERED = 64
 _ANCHORS = 256
+_SILENCES = (ULAW_SILENCE, b"\x7f")
 _LOUD_CODE = 0x40
 """µ-law magnitude (0-127) about −24 dBFS: somebody is speaking."""
 _LONGEST_SUSPECT_MS = 500
@@ -60,7 +61,10 @@ class Arrival:
     @property
     def usable(self) -> bool:
         """The frame's audio belongs here."""
-        return self.kind in (ArrivalKind.RECEIVED, ArrivalKind.LATE)
+        return self.kind is ArrivalKind.RECEIVED or self.kind is ArrivalKind.LATE
+
+
+_AS_EXPECTED = Arrival(ArrivalKind.RECEIVED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +131,7 @@ class Arrivals:
         """A new stream begins: its counters and timestamps start anew. Statistics and map go on."""
         self._last: LineFrame | None = None
         self._recent: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)
+        self._highest_chunk = -1
         self._counting = False
         self._shift_ms = 0.0
         self._lead_ms = float("-inf")
@@ -178,7 +183,7 @@ class Arrivals:
     # -- one frame -----------------------------------------------------------------------------------------
 
     def _is_duplicate(self, frame: LineFrame, last: LineFrame) -> bool:
-        if (frame.chunk, frame.timestamp_ms) not in self._recent:
+        if frame.chunk > self._highest_chunk or (frame.chunk, frame.timestamp_ms) not in self._recent:
             return False
         # Where neither chunk nor timestamp has ever moved they tell nothing; the sequence may.
         return self._counting or frame.sequence == last.sequence
@@ -194,56 +199,58 @@ class Arrivals:
 
     def _begin(self, frame: LineFrame, now_ms: float) -> Arrival:
         """A stream's first frame: whatever its numbers, nothing is missing before it."""
+        frame_ms = ulaw_ms(frame.ulaw)
         if self._since_ms is None:
             self._since_ms = self._expected_ms = float(frame.timestamp_ms)
         else:
-            self._expected_ms += max(0.0, now_ms - self._arrived_ms - ulaw_ms(frame.ulaw))
+            self._expected_ms += max(0.0, now_ms - self._arrived_ms - frame_ms)
         self._shift_ms = frame.timestamp_ms - self._expected_ms
-        self._accept(frame, now_ms)
-        return Arrival(ArrivalKind.RECEIVED)
+        self._accept(frame, frame_ms, now_ms)
+        return _AS_EXPECTED
 
     def _follow(self, frame: LineFrame, last: LineFrame, now_ms: float) -> Arrival:
-        lost_ms = self._lost_ms(frame, last, now_ms)
-        missing_ms = min(lost_ms, max(0, self.max_insert_ms))
+        frame_ms = ulaw_ms(frame.ulaw)
+        lost_ms = self._lost_ms(frame, last, frame_ms, now_ms)
+        missing_ms = min(lost_ms, max(0, self.max_insert_ms)) if lost_ms else 0
         if lost_ms:
             self._holes.append(_Span(self._expected_ms, self._expected_ms + lost_ms))
             self._expected_ms += lost_ms
             self._audio_ms += missing_ms
         if frame.timestamp_ms > last.timestamp_ms:
             self._settle(frame)
-        waited_ms = now_ms - self._arrived_ms - lost_ms - ulaw_ms(frame.ulaw)
-        stalled_ms = waited_ms if waited_ms >= _STALL_MS else 0.0
-        if stalled_ms:
-            self._stalls.append(_Span(now_ms - stalled_ms, now_ms))
-        late = self._lead_ms - self._lead(frame, now_ms) > _LATE_MS
+        stalled_ms = now_ms - self._arrived_ms - lost_ms - frame_ms
+        late = self._lead_ms - (self._expected_ms + frame_ms - now_ms) > _LATE_MS
         self._suspect(frame, last)
-        self._accept(frame, now_ms)
+        self._accept(frame, frame_ms, now_ms)
+        if stalled_ms >= _STALL_MS:
+            self._stalls.append(_Span(now_ms - stalled_ms, now_ms))
+        elif not (late or lost_ms):
+            return _AS_EXPECTED  # nearly all frames: they cost no object
+        else:
+            stalled_ms = 0.0
         kind = ArrivalKind.LATE if late else ArrivalKind.RECEIVED
         return Arrival(kind, missing_ms, stalled_ms, lost_ms)
 
-    def _lost_ms(self, frame: LineFrame, last: LineFrame, now_ms: float) -> int:
+    def _lost_ms(self, frame: LineFrame, last: LineFrame, frame_ms: float, now_ms: float) -> int:
         """The size of the hole before this frame, 0 for none."""
-        step_ms = ulaw_ms(last.ulaw) or FRAME_MS
-        chunks = max(0, frame.chunk - last.chunk - 1)
-        by_count_ms = chunks * step_ms
+        chunks = frame.chunk - last.chunk - 1
         timed = frame.timestamp_ms > last.timestamp_ms
         by_time_ms = frame.timestamp_ms - self._shift_ms - self._expected_ms if timed else 0.0
-        behind_ms = self._lead_ms - self._lead(frame, now_ms)
+        if chunks <= 0 and by_time_ms < _GRID_MS:
+            return 0
+        step_ms = ulaw_ms(last.ulaw) or FRAME_MS
+        by_count_ms = max(0, chunks) * step_ms
+        # How far stream time at this frame's end falls behind the clock, if nothing is missing before it.
+        behind_ms = self._lead_ms - (self._expected_ms + frame_ms - now_ms)
         possible_ms = behind_ms + _SLACK_MS  # more audio than that cannot have been spoken yet
         if by_time_ms >= _GRID_MS:
             if by_time_ms <= possible_ms:
                 return _whole(by_time_ms, step_ms)
             return _whole(min(by_time_ms, by_count_ms), step_ms)
         if timed:  # timestamps see no hole: numbers and clock must both do
-            agreed = (
-                chunks and frame.sequence - last.sequence > chunks and behind_ms >= by_count_ms - _GRID_MS
-            )
+            agreed = frame.sequence - last.sequence > chunks and behind_ms >= by_count_ms - _GRID_MS
             return _whole(by_count_ms, step_ms) if agreed else 0
         return _whole(by_count_ms, step_ms) if by_count_ms <= possible_ms else 0
-
-    def _lead(self, frame: LineFrame, now_ms: float) -> float:
-        """How far stream time at this frame's end is ahead of the clock, if nothing is missing before it."""
-        return self._expected_ms + ulaw_ms(frame.ulaw) - now_ms
 
     def _settle(self, frame: LineFrame) -> None:
         """Follow small deviations of the timestamp slowly, so that no drift builds up; write off others."""
@@ -253,22 +260,26 @@ class Arrivals:
         else:
             self._shift_ms += rest_ms
 
-    def _accept(self, frame: LineFrame, now_ms: float) -> None:
+    def _accept(self, frame: LineFrame, frame_ms: float, now_ms: float) -> None:
         offset_ms = self._expected_ms - self._audio_ms
         if not self._anchors or abs(offset_ms - self._anchors[-1].offset_ms) >= 1:
             self._anchors.append(_Anchor(self._audio_ms, offset_ms))
-        faded_ms = self._lead_ms - _DRIFT * max(0.0, now_ms - self._arrived_ms)
-        self._lead_ms = max(faded_ms, self._lead(frame, now_ms))
-        self._expected_ms += ulaw_ms(frame.ulaw)
-        self._audio_ms += ulaw_ms(frame.ulaw)
+        self._expected_ms += frame_ms
+        self._audio_ms += frame_ms
+        waited_ms = now_ms - self._arrived_ms
+        faded_ms = self._lead_ms - _DRIFT * waited_ms if waited_ms > 0 else self._lead_ms
+        lead_ms = self._expected_ms - now_ms
+        self._lead_ms = lead_ms if lead_ms > faded_ms else faded_ms
         self._arrived_ms = now_ms
         self._last = frame
         self._recent.append((frame.chunk, frame.timestamp_ms))
+        if frame.chunk > self._highest_chunk:
+            self._highest_chunk = frame.chunk
 
     def _suspect(self, frame: LineFrame, last: LineFrame) -> None:
         """Count a run of one silence byte that starts right behind loud sound, up to half a second."""
         first = frame.ulaw[:1]
-        if first not in (ULAW_SILENCE, b"\x7f") or frame.ulaw.count(first) != len(frame.ulaw):
+        if first not in _SILENCES or frame.ulaw.count(first) != len(frame.ulaw):
             self._suspecting_ms = 0.0
             return
         if (
