@@ -16,6 +16,7 @@ from ivr.audio.outbound import Outbound
 from ivr.core import commands as do
 from ivr.core import events as ev
 from ivr.core.session import CallCore
+from ivr.core.units import FRAME_MS
 from ivr.errors import CallTakenOver, ModelUnavailable, ModelUnsuitable, StorageUnavailable
 from ivr.ports import CallerLink, Clock, Journal, ModelLink, Recall
 from memory.model import Window
@@ -67,6 +68,7 @@ class Call:
         self._inbound = Inbound()
         self._outbound = Outbound()
         self._speaking_id = ""
+        self._moved_ms = float("-inf")
         self._model: ModelLink | None = None
         self._writes: asyncio.Queue[Write | None] = asyncio.Queue()
         self._ended: asyncio.Future[CallEnd] = asyncio.get_running_loop().create_future()
@@ -94,7 +96,8 @@ class Call:
 
     def receive(self, event: ev.Event) -> None:
         """Let something happen to the call."""
-        for command in self._core.receive(event, self._around.clock.now_ms()):
+        self._moved_ms = now_ms = self._around.clock.now_ms()
+        for command in self._core.receive(event, now_ms):
             self._handlers[type(command)](command)
 
     def hand_over(self) -> None:
@@ -133,6 +136,8 @@ class Call:
     # -- what comes in ------------------------------------------------------------------------------------------
 
     def _on_tick(self, now_ms: float) -> None:
+        if now_ms - self._moved_ms < FRAME_MS:
+            return  # whatever was due was done with the last event: while frames come, they are the clock
         deadline_ms = self._core.next_deadline(now_ms)
         if deadline_ms is None or deadline_ms > now_ms or self._ended.done():
             return
