@@ -3,6 +3,9 @@
 Both directions together delay by exactly 23 samples of 8 kHz (2.875 ms).
 """
 
+import audioop
+import sys
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +19,8 @@ _HIGH_RATE_HZ = 24_000.0
 _BLOCK = 8
 """8 kHz samples a row of the product: rows of eight need far less copying than one row a sample."""
 _TAP_UNIT = 2.0**-24
+_PCM16 = np.dtype("<i2")
+_LOUDEST = 32_767
 
 _Samples = NDArray[np.float64]
 
@@ -55,11 +60,13 @@ class _Stream:
 
     __slots__ = (
         "_carry",
+        "_clip_from",
         "_fed",
         "_line",
         "_matrix",
         "_memory",
         "_out",
+        "_peak",
         "_rows",
         "_unit_in",
         "_unit_out",
@@ -71,6 +78,7 @@ class _Stream:
         self._unit_in = unit_in
         self._unit_out = unit_out
         self._memory = matrix.shape[0] - _BLOCK * unit_in
+        self._clip_from = int(_LOUDEST / np.abs(matrix).sum(axis=0).max())
         self._rows = 0
         self._line = np.zeros(self._memory)
         self.reset()
@@ -79,17 +87,20 @@ class _Stream:
         """Forget the filter's state and any split sample."""
         self._carry = b""
         self._line[: self._memory] = 0.0
+        self._peak = 0
         self._fed = False
 
     def feed(self, pcm16: bytes) -> bytes:
         """Convert what is complete; the rest (an odd byte, part of a group of three) waits for the next."""
         data = self._carry + pcm16 if self._carry else pcm16
         groups = len(data) // (2 * self._unit_in)
-        self._carry = data[groups * 2 * self._unit_in :]
-        self._fed = self._fed or bool(data)
-        if not groups:
-            return b""
-        return self._filter(np.frombuffer(data, "<i2", groups * self._unit_in), groups)
+        whole = groups * 2 * self._unit_in
+        if whole == len(data):
+            self._carry = b""
+        else:
+            data, self._carry = data[:whole], data[whole:]
+        self._fed = self._fed or bool(pcm16)
+        return self._filter(data, groups) if groups else b""
 
     def flush(self) -> bytes:
         """The tail still in the filter, to the last sample it can sound in; then as new. Nothing fed: empty."""
@@ -101,18 +112,23 @@ class _Stream:
         self.reset()
         return tail
 
-    def _filter(self, samples: NDArray[np.int16], groups: int) -> bytes:
+    def _filter(self, data: bytes, groups: int) -> bytes:
         rows = -(-groups // _BLOCK)
         if rows != self._rows:
             self._make_room(rows)
         line, memory, out = self._line, self._memory, self._out
-        line[memory : memory + len(samples)] = samples
+        count = groups * self._unit_in
+        line[memory : memory + count] = np.frombuffer(data, _PCM16)
         # Outputs that see the stale end of the last row are cut off below. BLAS takes no overlapping rows.
         np.dot(self._windows.copy(), self._matrix, out)
-        line[:memory] = line[len(samples) : memory + len(samples)]
+        line[:memory] = line[count : memory + count]
         np.rint(out, out)
-        out.clip(-32_768.0, 32_767.0, out)
-        return out.astype("<i2").tobytes()[: 2 * groups * self._unit_out]
+        # A piece shorter than the filter's memory keeps the old peak too: clipping in vain does no harm.
+        peak = _peak_of(data)
+        if max(peak, self._peak) > self._clip_from:
+            out.clip(-_LOUDEST - 1, _LOUDEST, out)
+        self._peak = peak if count >= memory else max(peak, self._peak)
+        return out.astype(_PCM16).tobytes()[: 2 * groups * self._unit_out]
 
     def _make_room(self, rows: int) -> None:
         """Buffers for inputs of this size, kept because frames of a stream are nearly always of one size."""
@@ -124,6 +140,13 @@ class _Stream:
         self._out = np.empty((rows, self._matrix.shape[1]))
         self._line = line
         self._rows = rows
+
+
+def _peak_of(pcm16: bytes) -> int:
+    """The largest magnitude: far cheaper than looking whether the result must be clipped."""
+    if sys.byteorder == "big":
+        pcm16 = audioop.byteswap(pcm16, 2)
+    return int(audioop.max(pcm16, 2))
 
 
 _UP = _up_matrix()

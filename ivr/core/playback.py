@@ -105,8 +105,10 @@ class Playback:
         """What is due: whole frames, up to `AHEAD_MS` ahead of the ear, and marks."""
         self._see(now_ms)
         out: list[SendMedia | SendMark] = []
-        room = self._room() if self._started else 0
-        while self._started and self._queue:
+        if not (self._started and self._queue):
+            return out
+        room = self._room()
+        while self._queue:
             item = self._queue[0]
             count = min(item.next_bytes(), room, self._marked + MARK_BYTES - self._sent)
             if count > 0:
@@ -253,7 +255,10 @@ class Playback:
 
     def _see(self, now_ms: float) -> None:
         """Move the clock (never back) and with it the position heard."""
-        self._now_ms = max(self._now_ms, now_ms)
+        if now_ms > self._now_ms:
+            self._now_ms = now_ms
+        if self._heard == self._sent:  # most of the time
+            return
         position = self._proven
         anchor, anchor_ms = self._anchor
         if self._now_ms >= anchor_ms:
