@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -132,6 +133,26 @@ async def speech_model(settings: Settings) -> AsyncIterator[RealtimeServer]:
         yield server
 
 
+def bind(host: str, port: int) -> socket.socket:
+    """A socket on this address, not listening yet; `port` 0 takes a free one. Raises: `CallthreadError`."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        bound = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise CallthreadError(f"--host {host}: {error.strerror or error}") from error
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError as error:
+        bound.close()
+        raise CallthreadError(
+            f"cannot listen on {host} port {port}: {error.strerror or error}; --port names another"
+        ) from error
+    return bound
+
+
 async def serve(
     settings: Settings, options: ServeOptions, on_ready: Callable[[str], None] = lambda _: None
 ) -> None:
@@ -139,6 +160,8 @@ async def serve(
     settings.require_model()
     book = load_folder(flow_folder(settings))
     async with AsyncExitStack() as stack:
+        # First of all, so that a service started twice says so at once.
+        listening = stack.enter_context(bind(options.host, options.port))
         url = await stack.enter_async_context(database(settings))
         model = await stack.enter_async_context(speech_model(settings))
         store = Store(url)
@@ -147,11 +170,11 @@ async def serve(
         memory = Memory(store, AudioStore(settings.audio_url), embedding.client() if embedding else None)
         if options.with_worker:
             # It shares our embedding process: a second one would cost another 500 MB.
-            socket = ["--embedding-socket", str(embedding.socket_path)] if embedding else []
+            embed_socket = ["--embedding-socket", str(embedding.socket_path)] if embedding else []
             env = {"IVR_DATABASE_URL": conninfo_of(url)}
-            await _background(stack, keep_running(["ivr", "worker", *socket], env, "worker"))
+            await _background(stack, keep_running(["ivr", "worker", *embed_socket], env, "worker"))
         service = Service(settings, options, book, store, memory, model)
-        await service.run(stack, on_ready)
+        await service.run(stack, listening, on_ready)
 
 
 async def _background(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
@@ -213,8 +236,10 @@ class Service:
         )
         """`server.begin_drain()` stops it as a SIGTERM does."""
 
-    async def run(self, stack: AsyncExitStack, on_ready: Callable[[str], None]) -> None:
-        """Keep the flows, listen, serve until drained."""
+    async def run(
+        self, stack: AsyncExitStack, listening: socket.socket, on_ready: Callable[[str], None]
+    ) -> None:
+        """Keep the flows, listen on a bound socket, serve until drained."""
         for business_id in self._book.businesses:
             await self._store.save_flow(self._book.hash_of(business_id), self._book.text_of(business_id))
         stack.push_async_callback(self._registry.liveness.close)
@@ -222,7 +247,7 @@ class Service:
         await _background(stack, self._pacer.run())
         announcing = asyncio.ensure_future(self._announce(on_ready))
         try:
-            await self.server.serve()
+            await self.server.serve([listening])
         finally:
             announcing.cancel()
 

@@ -1,0 +1,102 @@
+"""The service under `streamdouble`, a simulator of Twilio's media streams that is not of our making."""
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+import pytest
+import websockets
+from streamdouble.audio import frame_ulaw
+from streamdouble.chaos import Impairments
+from streamdouble.protocol import StreamIdentity
+from streamdouble.scenario import Expect, Say, Scenario, Step, Wait, WaitFor
+from streamdouble.session import Session, SessionConfig, SessionResult
+
+from tests.acceptance.world import (
+    GREETING,
+    World,
+    a_world,
+    arrival,
+    speech,
+    stream_of,
+    together,
+    turn,
+    webhook,
+)
+
+
+def spoken(duration_ms: int = 460) -> Say:
+    """The caller speaks."""
+    return Say(Path("tone"), frame_ulaw(speech(duration_ms)))
+
+
+HEARD_OUT: tuple[Step, ...] = (WaitFor("audio"), WaitFor("quiet"), Expect("mark"))
+CALM: tuple[Step, ...] = (*HEARD_OUT, spoken(), Wait(2.4), Expect("clear", negated=True))
+INTERRUPTING: tuple[Step, ...] = (*HEARD_OUT, spoken(), Wait(1.4), spoken(1_000), WaitFor("clear"), Wait(2.0))
+
+
+@pytest.fixture
+def signing(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The handshake's signature by URL: `streamdouble` sends no headers of its own accord."""
+    signatures: dict[str, str] = {}
+    plain = websockets.connect
+
+    def connect(url: str, **options: Any) -> Any:
+        headers = {"X-Twilio-Signature": signatures[url]}
+        return plain(url, additional_headers=headers, proxy=None, **options)
+
+    monkeypatch.setattr(websockets, "connect", connect)
+    return signatures
+
+
+async def place(
+    world: World, signatures: dict[str, str], caller: str, steps: tuple[Step, ...], network: Impairments
+) -> SessionResult:
+    """A call from webhook to hang-up; it reads our TwiML only as far as a stream needs."""
+    call_sid = "CA" + secrets.token_hex(16)
+    status, twiml = await webhook(world.line, "/twilio/voice", arrival(call_sid, caller))
+    url, parameters = stream_of(twiml)
+    assert status == 200
+    signatures[url] = world.line.sign(url)
+    session = Session(
+        url,
+        scenario=Scenario("call", list(steps)),
+        identity=StreamIdentity(call_sid=call_sid),
+        config=SessionConfig(
+            custom_parameters=parameters, impairments=network, quiet_period_s=0.6, max_drain_s=3, chaos_seed=7
+        ),
+    )
+    return await session.run()
+
+
+async def test_streamdouble_places_calls(tmp_path: Path, database_url: str, signing: dict[str, str]) -> None:
+    """Three at once: on a good line, on one with loss and jitter, and one that talks over the answer."""
+    script = [
+        GREETING,
+        *(turn(f"question {n}", f"w1 w2 w3 w4 {n}", 1_200) for n in range(3)),
+        turn("stop", "Yes"),
+    ]
+    async with a_world(tmp_path, database_url, script) as world:
+        bad_line = Impairments(loss=0.05, jitter_ms=30, latency_ms=40)
+        calm, lossy, interrupting = await together(
+            place(world, signing, "+12025550150", CALM, Impairments()),
+            place(world, signing, "+12025550151", CALM, bad_line),
+            place(world, signing, "+12025550152", INTERRUPTING, Impairments()),
+        )
+        for result in (calm, lossy, interrupting):
+            await world.ended(result.identity.call_sid)
+            assert (result.violations, result.unknown_events, result.warnings) == ([], [], [])
+            assert result.failed_expectations == []
+            assert (result.timed_out, result.closed_early) == (False, False)
+            assert set(result.marks_echoed) <= set(result.marks_received)
+        for result in (calm, lossy):
+            assert result.clears_received == 0
+            assert result.audio_duration_s == pytest.approx(1.6, abs=0.05)
+            ((heard, said),) = await world.words(result.identity.call_sid)
+            assert (heard[:8], said[:11]) == ("question", "w1 w2 w3 w4")
+        assert lossy.frames_dropped > 0
+        assert interrupting.clears_received == 1
+        cut, last = await world.turns(interrupting.identity.call_sid)
+        assert cut.page.interrupted
+        assert len(cut.page.reply_text.split()) < 5
+        assert (last.page.user_text, last.page.reply_text) == ("stop", "Yes")
