@@ -13,6 +13,7 @@ import structlog
 
 from callflows.parse import FlowBook, load_folder
 from ivr.adapters.openai_realtime import RealtimeServer
+from ivr.adapters.twilio_rest import TwilioTelephony
 from ivr.core.setup import Tuning
 from ivr.errors import CallthreadError
 from ivr.observe import Metrics
@@ -189,6 +190,13 @@ async def _background(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) ->
     stack.push_async_callback(stop)
 
 
+def telephony_of(settings: Settings) -> TwilioTelephony:
+    """Control of live calls by REST; without account and token it says so when it is used."""
+    token = settings.twilio_auth_token
+    secret = token.get_secret_value() if token is not None else None
+    return TwilioTelephony(settings.twilio_account_sid, secret, settings.twilio_api_base_url)
+
+
 class Service:
     """One worker: its calls, its web part, its drain."""
 
@@ -210,7 +218,7 @@ class Service:
         self._pacer = Pacer(self._clock)
         self._slots = CallSlots(settings.max_calls)
         self._metrics = Metrics()
-        self._registry = Registry(store, book)
+        self._registry = Registry(store, book, telephony_of(settings), settings.public_url)
         wait_ms = SANDBOX_TRANSCRIPT_WAIT_MS if settings.model_source is ModelSource.SANDBOX else None
         self._reception = Reception(
             Parts(
@@ -243,6 +251,7 @@ class Service:
         for business_id in self._book.businesses:
             await self._store.save_flow(self._book.hash_of(business_id), self._book.text_of(business_id))
         stack.push_async_callback(self._registry.liveness.close)
+        stack.push_async_callback(self._registry.rescue.close)
         await _background(stack, self._registry.liveness.run())
         await _background(stack, self._pacer.run())
         announcing = asyncio.ensure_future(self._announce(on_ready))

@@ -11,7 +11,9 @@ from ivr.call import CallEnd
 from ivr.core.setup import restore, snapshot_of
 from ivr.errors import StorageUnavailable
 from ivr.liveness import Liveness
+from ivr.ports import Telephony
 from ivr.remembering import in_our_terms
+from ivr.rescue import Rescue
 from ivr.web.deps import BusinessInfo, Ended, GoOn, OpenResult, Outcome, StatusReport, TransferTo
 from memory.calls import CallRow, CallStatus
 from memory.store import Store
@@ -62,11 +64,14 @@ class KnownEnd:
 class Registry:
     """`CallRegistry` on the store. Ends of this process's own calls are remembered, should the database be down."""
 
-    def __init__(self, store: Store, book: FlowBook) -> None:
+    def __init__(
+        self, store: Store, book: FlowBook, telephony: Telephony, public_url: str | None = None
+    ) -> None:
         self._store = store
         self._book = book
         self._ends: OrderedDict[str, KnownEnd] = OrderedDict()
         self.liveness = Liveness(store)
+        self.rescue = Rescue(store, telephony, public_url, self.liveness.is_live)
 
     # -- for the web part -----------------------------------------------------------------------------------------
 
@@ -84,6 +89,7 @@ class Registry:
     async def outcome(self, call_sid: str) -> Outcome:
         """What comes after a stream: from the database, else from what this process remembers."""
         self.liveness.came_back(call_sid)
+        self.rescue.came_back(call_sid)
         end = self._ends.get(call_sid)
         try:
             async with in_our_terms():
@@ -98,6 +104,8 @@ class Registry:
 
     async def status(self, report: StatusReport) -> None:
         """Note that a call is over; the stream, if it still runs, knows better how it ended."""
+        if report.stream_event == "stream-error":
+            self.rescue.stream_broke(report.call_sid)
         if report.call_over and not report.stream_event and not self.liveness.is_live(report.call_sid):
             self.liveness.expect_back(report.call_sid)
 
