@@ -98,8 +98,8 @@ class Connection:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._changed.wait()
-            self._changed.clear()
             self._carry_out(self._session.tick(now_ms()))
+            self._changed.clear()  # what has changed until here is in the next due time
             await asyncio.sleep(
                 0
             )  # a reply's steps are due at once: let reader and other sessions in between
