@@ -3,6 +3,9 @@
 import struct
 from pathlib import Path
 
+import pytest
+
+from ivr import liveness
 from ivr.phone.board import DialOutcome
 from ivr.phone.record import CallRecord, EndReason, EventKind
 from ivr.phone.script import AfterReply, BargeIn, DropLine, HangUp, Say
@@ -10,8 +13,9 @@ from memory.calls import CallStatus
 from tests.acceptance.world import (
     FRONT_DESK,
     GREETING,
+    Act,
+    Place,
     World,
-    a_world,
     calls,
     say,
     speech,
@@ -41,13 +45,13 @@ def playable_ms(world: World, path: str) -> int:
     return length // 8
 
 
-async def test_a_call_is_greeted_answered_kept_and_ended(tmp_path: Path, database_url: str) -> None:
+async def greeted_answered_kept_and_ended(place: Place) -> None:
     script = [
         GREETING,
         turn("what does a check-up cost", "Ninety five dollars"),
         turn("thank you goodbye", "Goodbye and thank you", **calls("hang_up")),
     ]
-    async with a_world(tmp_path, database_url, script) as world:
+    async with place.world(script) as world:
         record = await world.call(say(), say())
         row = await world.ended(record.call_sid)
         kept = await world.turns(record.call_sid)
@@ -67,14 +71,14 @@ async def test_a_call_is_greeted_answered_kept_and_ended(tmp_path: Path, databas
         assert kept[1].states["window"]["page_ids"] == [kept[0].page.page_id]
 
 
-async def test_b017_the_farewell_is_heard_to_its_end(tmp_path: Path, database_url: str) -> None:
-    """A second of audio comes within 100 ms, with the function call: the line is closed after it was heard."""
+async def the_farewell_is_heard_to_its_end(place: Place) -> None:
+    """B017. A second of audio comes within 100 ms, with the function call: the line is closed after it was heard."""
     script = [
         GREETING,
         turn("goodbye", "So long and take care of yourself", audio_ms=1_600, **calls("hang_up")),
         turn("bye", "It was a pleasure to talk to you", audio_ms=1_600, **calls("hang_up")),
     ]
-    async with a_world(tmp_path, database_url, script) as world:
+    async with place.world(script) as world:
         for record in await together(world.call(say()), world.call(say())):
             (ended,) = record.of(EventKind.STREAM_ENDED)
             assert (ended.text, ended.value) == ("closed by the service: 1000", 0)
@@ -86,7 +90,7 @@ async def test_b017_the_farewell_is_heard_to_its_end(tmp_path: Path, database_ur
             assert not kept.page.interrupted
 
 
-async def test_a_transfer_that_is_taken_ends_the_call(tmp_path: Path, database_url: str) -> None:
+async def a_transfer_that_is_taken(place: Place) -> None:
     script = [
         GREETING,
         turn(
@@ -96,7 +100,7 @@ async def test_a_transfer_that_is_taken_ends_the_call(tmp_path: Path, database_u
             **calls("transfer", target="front_desk"),
         ),
     ]
-    async with a_world(tmp_path, database_url, script) as world:
+    async with place.world(script) as world:
         record = await world.call(say())
         row = await world.ended(record.call_sid)
 
@@ -106,16 +110,14 @@ async def test_a_transfer_that_is_taken_ends_the_call(tmp_path: Path, database_u
         assert row.status is CallStatus.TRANSFERRED
 
 
-async def test_b061_a_busy_transfer_gives_the_caller_back_to_the_agent(
-    tmp_path: Path, database_url: str
-) -> None:
+async def a_busy_transfer_gives_the_caller_back(place: Place) -> None:
     script = [
         GREETING,
         turn("a person please", "One moment please", **calls("transfer", target="front_desk")),
         turn("then tell me your hours", "We are open until six"),
         turn("goodbye", "Goodbye", **calls("hang_up")),
     ]
-    async with a_world(tmp_path, database_url, script) as world:
+    async with place.world(script) as world:
         record = await world.call(say(), say(gap_ms=700), say(), dial=DialOutcome("busy", 200))
         row = await world.ended(record.call_sid)
 
@@ -133,10 +135,8 @@ async def test_b061_a_busy_transfer_gives_the_caller_back_to_the_agent(
         assert (row.status, row.epoch) == (CallStatus.FINISHED, 2)
 
 
-async def test_b011_b048_a_barge_in_clears_once_and_keeps_what_was_heard(
-    tmp_path: Path, database_url: str
-) -> None:
-    """One reply is complete at the provider when the caller speaks over it, the other still comes (B012)."""
+async def a_barge_in(place: Place) -> None:
+    """B011, B048. One reply is complete at the provider when the caller speaks, the other still comes (B012)."""
     script = [
         GREETING,
         turn("tell me everything", COUNTED, audio_ms=6_000),
@@ -145,7 +145,7 @@ async def test_b011_b048_a_barge_in_clears_once_and_keeps_what_was_heard(
         turn("hold on", "As you wish"),
     ]
     steps = (say(), Say(speech(1_000), "stop", BargeIn(700)), HangUp(AfterReply(400)))
-    async with a_world(tmp_path, database_url, script) as world:
+    async with place.world(script) as world:
         for record in await together(world.call(*steps), world.call(*steps)):
             await world.ended(record.call_sid)
             assert record.violations == ()
@@ -168,13 +168,13 @@ async def test_b011_b048_a_barge_in_clears_once_and_keeps_what_was_heard(
         assert world.rows("SELECT count(*) FROM pages WHERE summary = ''") == [(0,)]
 
 
-async def test_b048_b090_after_a_drop_only_what_was_heard_is_kept(tmp_path: Path, database_url: str) -> None:
+async def a_drop(place: Place) -> None:
     script = [
         GREETING,
         turn("hello there", "Good morning to you"),
         turn("tell me everything", COUNTED, audio_ms=6_000),
     ]
-    async with a_world(tmp_path, database_url, script, flows={}) as world:
+    async with place.world(script) as world:
         record = await world.call(say(), say(), DropLine(BargeIn(900)))
         await _both_turns(world, record.call_sid)
         first, cut = await world.turns(record.call_sid)
@@ -184,7 +184,8 @@ async def test_b048_b090_after_a_drop_only_what_was_heard_is_kept(tmp_path: Path
         assert cut.page.interrupted
         assert words == COUNTED.split()[: len(words)]
         assert 1 <= len(words) <= 8
-    assert world.rows("SELECT status, count(*) FROM calls GROUP BY status") == [("dropped", 1)]
+        await world.ended(record.call_sid)
+        assert place.rows("SELECT status, count(*) FROM calls GROUP BY status") == [("dropped", 1)]
 
 
 async def _both_turns(world: World, call_sid: str) -> None:
@@ -192,3 +193,19 @@ async def _both_turns(world: World, call_sid: str) -> None:
         return len(await world.turns(call_sid)) == 2
 
     await until(kept)
+
+
+async def test_b017_b059_b061_calls_end_as_they_should(act: Act) -> None:
+    await act(
+        greeted_answered_kept_and_ended,
+        the_farewell_is_heard_to_its_end,
+        a_transfer_that_is_taken,
+        a_busy_transfer_gives_the_caller_back,
+    )
+
+
+async def test_b011_b012_b048_b090_what_was_heard_is_what_was_said(
+    act: Act, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(liveness, "GONE_AFTER_S", 1.0)
+    await act(a_barge_in, a_drop)

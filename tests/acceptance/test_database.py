@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
-
-import pytest
 
 from ivr.phone.record import CallEvent, EndReason, EventKind
 from ivr.phone.script import AfterReply, HangUp
 from memory.calls import CallStatus
 from memory.embedded import EmbeddedPostgres
 from memory.migrate import upgrade
-from tests.acceptance.world import ANN, BEN, GREETING, World, a_world, calls, say, turn, until
+from tests.acceptance.world import ANN, BEN, GREETING, Act, Place, World, calls, say, turn, until
 from tests.pg import FAST, MIGRATIONS, server_folder
 
 
@@ -33,8 +33,9 @@ class Cluster:
         await asyncio.to_thread(self._server.stop)
 
 
-@pytest.fixture
-async def cluster() -> AsyncIterator[Cluster]:
+@asynccontextmanager
+async def a_cluster() -> AsyncIterator[Cluster]:
+    """A server of its own, migrated."""
     with server_folder() as folder:
         made = Cluster(folder)
         await made.start()
@@ -54,7 +55,7 @@ async def stored(world: World, call_sid: str) -> list[tuple[str, str]]:
     return await world.words(call_sid)
 
 
-async def test_b089_the_database_restarts(tmp_path: Path, cluster: Cluster) -> None:
+async def restarts(place: Place, cluster: Cluster) -> None:
     """Between two calls; and it is down while a call begins, is answered and ends, all of which is kept."""
     script = [
         GREETING,
@@ -63,7 +64,7 @@ async def test_b089_the_database_restarts(tmp_path: Path, cluster: Cluster) -> N
         turn("third", "Good evening"),
         turn("goodbye", "Goodbye", **calls("hang_up")),
     ]
-    async with a_world(tmp_path, cluster.url, script) as world:
+    async with replace(place, database_url=cluster.url).world(script) as world:
         before = await world.call(say(), HangUp(AfterReply(350)))
         await cluster.stop()
         await cluster.start()
@@ -85,7 +86,7 @@ async def test_b089_the_database_restarts(tmp_path: Path, cluster: Cluster) -> N
         assert (await world.worker.readiness())[0] == 200
 
 
-async def test_b089_the_database_goes_down_during_a_call(tmp_path: Path, cluster: Cluster) -> None:
+async def goes_down_during_a_call(place: Place, cluster: Cluster) -> None:
     """The second turn is answered without it; both turns are there when it is back."""
     script = [
         GREETING,
@@ -93,7 +94,7 @@ async def test_b089_the_database_goes_down_during_a_call(tmp_path: Path, cluster
         turn("what is my name", "You are Rosalind"),
         turn("goodbye", "Goodbye", **calls("hang_up")),
     ]
-    async with a_world(tmp_path, cluster.url, script) as world:
+    async with replace(place, database_url=cluster.url).world(script) as world:
         stopping: list[asyncio.Task[None]] = []
 
         def on_event(event: CallEvent) -> None:
@@ -110,3 +111,15 @@ async def test_b089_the_database_goes_down_during_a_call(tmp_path: Path, cluster
             ("goodbye", "Goodbye"),
         ]
         assert len(record.of(EventKind.STREAM_STARTED)) == 1
+
+
+async def test_b089_a_database_that_is_away_costs_no_call_and_no_word(act: Act) -> None:
+    async def first(place: Place) -> None:
+        async with a_cluster() as cluster:
+            await restarts(place, cluster)
+
+    async def second(place: Place) -> None:
+        async with a_cluster() as cluster:
+            await goes_down_during_a_call(place, cluster)
+
+    await act(first, second)

@@ -1,6 +1,5 @@
 """A speech model that goes away, fails or refuses, while somebody is on the line."""
 
-from pathlib import Path
 from typing import Any
 
 from ivr.phone.record import CallRecord, EndReason, EventKind
@@ -12,9 +11,9 @@ from tests.acceptance.world import (
     FRONT_DESK,
     GREETING,
     PLUMBING,
-    Watch,
+    Act,
+    Place,
     World,
-    a_world,
     calls,
     say,
     speech,
@@ -22,7 +21,6 @@ from tests.acceptance.world import (
     told,
     turn,
     until,
-    watching,
 )
 
 HELLO = "Alpha Dental, how can I help you?"
@@ -39,7 +37,7 @@ def carried_over(turns: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     return {"carry_over": True, "turns": turns, **more}
 
 
-async def a_lost_session(folder: Path, database_url: str, watch: Watch, **loss: Any) -> None:
+async def a_lost_session(place: Place, **loss: Any) -> None:
     """The session is lost 400 ms into the second reply; the call goes on without a second greeting."""
     turns = [
         GREETING,
@@ -51,7 +49,7 @@ async def a_lost_session(folder: Path, database_url: str, watch: Watch, **loss: 
     plan = carried_over(turns)
     if "abort" in loss:
         plan["connections"] = ["accept", "refuse", "refuse", "accept"]
-    async with a_world(folder, database_url, plan, watch=watch) as world:
+    async with place.world(plan) as world:
         record = await world.call(say(), say(), Wait(1_500), say(gap_ms=800), say(), caller=ANN)
         row = await world.ended(record.call_sid)
         words = await world.words(record.call_sid)
@@ -72,12 +70,14 @@ async def a_lost_session(folder: Path, database_url: str, watch: Watch, **loss: 
         assert world.model.sessions == 2
 
 
-async def test_b034_b035_a_session_that_ends_or_dies_is_replaced(tmp_path: Path, database_url: str) -> None:
-    with watching() as watch:
-        await together(
-            a_lost_session(tmp_path / "closed", database_url, watch, close=1001, after_ms=400),
-            a_lost_session(tmp_path / "aborted", database_url, watch, abort=True, after_ms=400),
-        )
+async def a_session_that_ends(place: Place) -> None:
+    """B034."""
+    await a_lost_session(place, close=1001, after_ms=400)
+
+
+async def a_session_that_dies(place: Place) -> None:
+    """B035. The first two attempts to connect again are refused."""
+    await a_lost_session(place, abort=True, after_ms=400)
 
 
 async def the_apology(world: World, *, in_mid_call: bool) -> None:
@@ -95,30 +95,37 @@ async def the_apology(world: World, *, in_mid_call: bool) -> None:
         assert (await world.ended(record.call_sid)).status is CallStatus.FAILED
 
 
-async def test_b035_b041_b043_a_model_that_is_gone_for_good(tmp_path: Path, database_url: str) -> None:
-    """It dies and stays away; it answers no more; it does not take our settings; it lacks what we need."""
-    dies = carried_over(
+async def dies_for_good(place: Place) -> None:
+    """B035."""
+    script = carried_over(
         [GREETING, *[turn("hello", "Hi", audio_ms=900, abort=True, after_ms=200)] * 2],
         connections=["accept", "accept", *["refuse"] * 40],
     )
-    fails = carried_over(
-        [GREETING, *[turn("hello", "", audio_ms=0, fail="rate_limit_exceeded", repeat=True)]]
-    )
-    with watching() as watch:
-
-        async def story(name: str, script: dict[str, Any], *, in_mid_call: bool) -> None:
-            async with a_world(tmp_path / name, database_url, script, watch=watch) as world:
-                await the_apology(world, in_mid_call=in_mid_call)
-
-        await together(
-            story("dies", dies, in_mid_call=True),
-            story("fails", fails, in_mid_call=True),
-            story("refuses", {"refuse_update": True}, in_mid_call=False),
-            story("lacks", {"refuse_out_of_band": True}, in_mid_call=False),
-        )
+    async with place.world(script) as world:
+        await the_apology(world, in_mid_call=True)
 
 
-async def a_failed_response(folder: Path, database_url: str, watch: Watch) -> None:
+async def answers_no_more(place: Place) -> None:
+    """B043."""
+    failing = turn("hello", "", audio_ms=0, fail="rate_limit_exceeded", repeat=True)
+    async with place.world([GREETING, failing]) as world:
+        await the_apology(world, in_mid_call=True)
+
+
+async def refuses_our_settings(place: Place) -> None:
+    """B041."""
+    async with place.world({"refuse_update": True}) as world:
+        await the_apology(world, in_mid_call=False)
+
+
+async def lacks_out_of_band_replies(place: Place) -> None:
+    """A server that is named and not used."""
+    async with place.world({"refuse_out_of_band": True}) as world:
+        await the_apology(world, in_mid_call=False)
+        assert "out-of-band" in world.watch.events("model_unsuitable")[-1]["reason"]
+
+
+async def a_failed_response(place: Place) -> None:
     """B043: one failure is tried again, and the caller hears the answer."""
     script = [
         GREETING,
@@ -126,7 +133,7 @@ async def a_failed_response(folder: Path, database_url: str, watch: Watch) -> No
         turn("", "Ninety five dollars"),
         GOODBYE,
     ]
-    async with a_world(folder, database_url, script, watch=watch) as world:
+    async with place.world(script) as world:
         record = await world.call(say(), say(), caller=ANN)
         await world.ended(record.call_sid)
 
@@ -134,11 +141,11 @@ async def a_failed_response(folder: Path, database_url: str, watch: Watch) -> No
         assert record.end is EndReason.SERVICE_HUNG_UP
 
 
-async def a_failed_transcription(folder: Path, database_url: str, watch: Watch) -> None:
+async def a_failed_transcription(place: Place) -> None:
     """B045: the turn keeps its place, and its answer."""
     failing = turn("", "Nine to five") | {"no_transcript": "fail"}
     del failing["transcript"]
-    async with a_world(folder, database_url, [GREETING, failing, GOODBYE], watch=watch) as world:
+    async with place.world([GREETING, failing, GOODBYE]) as world:
         record = await world.call(say(), say(), caller=BEN)
         await world.ended(record.call_sid)
 
@@ -148,18 +155,10 @@ async def a_failed_transcription(folder: Path, database_url: str, watch: Watch) 
         ]
 
 
-async def test_b043_b045_failed_responses_and_transcriptions(tmp_path: Path, database_url: str) -> None:
-    with watching() as watch:
-        await together(
-            a_failed_response(tmp_path / "response", database_url, watch),
-            a_failed_transcription(tmp_path / "transcript", database_url, watch),
-        )
-
-
-async def test_b036_no_session_outlives_its_call(tmp_path: Path, database_url: str) -> None:
-    """Hung up with `stop`, and reset, both in the middle of a long reply."""
+async def no_session_outlives_its_call(place: Place) -> None:
+    """B036. Hung up with `stop`, and reset, both in the middle of a long reply."""
     script = [GREETING, turn("one", "A long story", 8_000), turn("two", "A long story", 8_000)]
-    async with a_world(tmp_path, database_url, script) as world:
+    async with place.world(script) as world:
         await together(
             world.call(say(), HangUp(BargeIn(300)), caller=ANN),
             world.call(say(), DropLine(BargeIn(300)), caller=BEN),
@@ -168,12 +167,32 @@ async def test_b036_no_session_outlives_its_call(tmp_path: Path, database_url: s
         assert world.model.sessions == 2
 
 
-async def test_b008_who_speaks_before_the_model_is_ready_is_heard(tmp_path: Path, database_url: str) -> None:
-    """And nothing is sent to a session before its settings are confirmed: the sandbox would not read it."""
+async def who_speaks_before_the_model_is_ready(place: Place) -> None:
+    """B008. They are heard, though no audio goes to a session before its settings are confirmed."""
     script = carried_over([GREETING, turn("hello", "Good morning")], before_ready_ms=1_000)
-    async with a_world(tmp_path, database_url, script) as world:
+    async with place.world(script) as world:
         record = await world.call(Say(speech(), "hello", At(150)), HangUp(AfterReply(1_500)))
         await world.ended(record.call_sid)
 
         assert record.violations == ()
         assert await world.words(record.call_sid) == [("hello", "Good morning")]
+
+
+async def test_b034_b035_b041_b043_a_model_that_goes_away(act: Act) -> None:
+    await act(
+        a_session_that_ends,
+        a_session_that_dies,
+        dies_for_good,
+        answers_no_more,
+        refuses_our_settings,
+        lacks_out_of_band_replies,
+    )
+
+
+async def test_b008_b036_b043_b045_a_model_that_is_late_or_fails_once(act: Act) -> None:
+    await act(
+        a_failed_response,
+        a_failed_transcription,
+        no_session_outlives_its_call,
+        who_speaks_before_the_model_is_ready,
+    )

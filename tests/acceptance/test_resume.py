@@ -1,7 +1,6 @@
 """Calls that break off: what comes back to the same caller, and to nobody else."""
 
 from datetime import timedelta
-from pathlib import Path
 
 from ivr.phone.machine import Caller
 from ivr.phone.record import EndReason, EventKind
@@ -13,8 +12,9 @@ from tests.acceptance.world import (
     BEN,
     GREETING,
     PLUMBING,
+    Act,
+    Place,
     World,
-    a_world,
     calls,
     say,
     together,
@@ -50,9 +50,7 @@ async def kept(world: World, call_sid: str, turns: int) -> None:
     await until(enough)
 
 
-async def test_b082_b083_a_dropped_call_goes_on_for_its_caller_alone(
-    tmp_path: Path, database_url: str
-) -> None:
+async def goes_on_for_its_caller_alone(place: Place) -> None:
     script = [
         GREETING,
         turn(MARKED, LONG, audio_ms=5_000),
@@ -64,7 +62,7 @@ async def test_b082_b083_a_dropped_call_goes_on_for_its_caller_alone(
         {"caller": Caller("+266696687")},
         {"caller": ANN, "to": PLUMBING},
     )
-    async with a_world(tmp_path, database_url, script) as world:
+    async with place.world(script) as world:
         first = await world.call(say(), DropLine(BargeIn(900)))
         await kept(world, first.call_sid, 1)
         steps = (say(), HangUp(AfterReply(400)))
@@ -97,9 +95,9 @@ async def test_b082_b083_a_dropped_call_goes_on_for_its_caller_alone(
         assert all(record.violations == () for record in (first, mine, *theirs))
 
 
-async def test_b083_nobody_is_not_taken_back_to_nobodys_call(tmp_path: Path, database_url: str) -> None:
+async def nobody_is_not_taken_back_to_nobodys_call(place: Place) -> None:
     script = [GREETING, turn("I am Ana, order 77", LONG, audio_ms=4_000), turn("who am I", "I do not know")]
-    async with a_world(tmp_path, database_url, script) as world:
+    async with place.world(script) as world:
         nobody = Caller("Anonymous")
         first = await world.call(say(), DropLine(BargeIn(400)), caller=nobody)
         await kept(world, first.call_sid, 1)
@@ -113,11 +111,9 @@ async def test_b083_nobody_is_not_taken_back_to_nobodys_call(tmp_path: Path, dat
         assert world.rows("SELECT count(*) FROM thread_pages") == [(0,)]
 
 
-async def test_a_line_that_drops_again_before_a_word_still_leads_back(
-    tmp_path: Path, database_url: str
-) -> None:
+async def a_line_that_drops_again_before_a_word(place: Place) -> None:
     script = [GREETING, turn(MARKED, LONG, audio_ms=4_000), turn("go on", "Gladly")]
-    async with a_world(tmp_path, database_url, script) as world:
+    async with place.world(script) as world:
         first = await world.call(say(), DropLine(BargeIn(500)))
         await kept(world, first.call_sid, 1)
         await world.call(DropLine(BargeIn(200)))
@@ -132,10 +128,10 @@ async def test_a_line_that_drops_again_before_a_word_still_leads_back(
         assert set(last.states["window"]["page_ids"]) >= await pages_of(world, first.call_sid)
 
 
-async def test_after_the_time_to_resume_a_call_is_a_new_one(tmp_path: Path, database_url: str) -> None:
+async def too_late_to_resume(place: Place) -> None:
     script = [GREETING, turn(MARKED, LONG, audio_ms=3_000)]
     flows = {"alpha": {"resume": {"within": "1s"}}}
-    async with a_world(tmp_path, database_url, script, flows=flows) as world:
+    async with place.world(script, flows=flows) as world:
         first = await world.call(say(), DropLine(BargeIn(300)))
         await kept(world, first.call_sid, 1)
         world.rows(
@@ -149,7 +145,7 @@ async def test_after_the_time_to_resume_a_call_is_a_new_one(tmp_path: Path, data
         assert world.model.own_words() == [HELLO, HELLO]
 
 
-async def test_a_broken_stream_comes_back_as_the_same_call(tmp_path: Path, database_url: str) -> None:
+async def a_broken_stream_comes_back(place: Place) -> None:
     """One stream breaks in the middle of a reply, the other while nobody speaks."""
     script = [
         GREETING,
@@ -162,7 +158,7 @@ async def test_a_broken_stream_comes_back_as_the_same_call(tmp_path: Path, datab
     ]
     in_reply = (say(), BreakStream(BargeIn(300)), say(gap_ms=700), say())
     at_rest = (say(), BreakStream(AfterReply(500)), say(gap_ms=700), say())
-    async with a_world(tmp_path, database_url, script) as world:
+    async with place.world(script) as world:
         records = await together(world.call(*in_reply), world.call(*at_rest, caller=BEN))
         for record in records:
             row = await world.ended(record.call_sid)
@@ -183,14 +179,14 @@ async def test_a_broken_stream_comes_back_as_the_same_call(tmp_path: Path, datab
         assert world.rows("SELECT count(*) FROM calls") == [(2,)]
 
 
-async def test_a_call_that_nobody_carries_any_more_is_dropped(tmp_path: Path, database_url: str) -> None:
+async def nobody_carries_it_any_more(place: Place) -> None:
     """Its worker stopped without another to take over. The next one finds it: by its caller, or by its age."""
-    async with a_world(tmp_path / "one", database_url, [GREETING, turn(MARKED, LONG, 4_000)]) as world:
+    async with place.world([GREETING, turn(MARKED, LONG, 4_000)]) as world:
         record = await world.call(say(), DropLine(BargeIn(300)))
         await kept(world, record.call_sid, 1)
-    assert world.rows("SELECT status FROM calls") == [("active",)]
-    world.rows("UPDATE calls SET last_activity_at = now() - interval '20 s' RETURNING 1")
-    async with a_world(tmp_path / "two", database_url, [GREETING]) as world:
+    assert place.rows("SELECT status FROM calls") == [("active",)]
+    place.rows("UPDATE calls SET last_activity_at = now() - interval '20 s' RETURNING 1")
+    async with place.world([GREETING]) as world:
         await world.call(HangUp(AfterReply(300)), caller=BEN)
         assert (await world.row(record.call_sid)).status is CallStatus.ACTIVE
         second = await world.call(HangUp(AfterReply(300)))
@@ -200,3 +196,11 @@ async def test_a_call_that_nobody_carries_any_more_is_dropped(tmp_path: Path, da
         assert dropped.ended_at == dropped.last_activity_at
         world.rows("UPDATE calls SET status = 'active', ended_at = NULL RETURNING 1")
         assert set(await world.store.drop_stale(timedelta(seconds=10))) == {record.call_sid}
+
+
+async def test_b082_b083_who_is_taken_back_to_a_dropped_call(act: Act) -> None:
+    await act(goes_on_for_its_caller_alone, nobody_is_not_taken_back_to_nobodys_call, too_late_to_resume)
+
+
+async def test_b090_calls_that_break_off_again_and_again(act: Act) -> None:
+    await act(a_line_that_drops_again_before_a_word, a_broken_stream_comes_back, nobody_carries_it_any_more)

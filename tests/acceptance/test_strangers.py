@@ -4,7 +4,6 @@ import asyncio
 import base64
 import json
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +15,9 @@ from tests.acceptance.world import (
     BEN,
     DENTAL,
     GREETING,
+    Act,
+    Place,
     World,
-    a_world,
     arrival,
     calls,
     say,
@@ -77,9 +77,9 @@ async def close_code(socket: ClientConnection) -> int | None:
     return socket.close_code
 
 
-async def test_b093_a_stranger_gets_no_model_and_disturbs_no_call(tmp_path: Path, database_url: str) -> None:
+async def a_stranger_gets_no_model(place: Place) -> None:
     script = [GREETING, turn("hello", "Good morning"), turn("goodbye", "Goodbye", **calls("hang_up"))]
-    async with a_world(tmp_path, database_url, script) as world:
+    async with place.world(script) as world:
         streaming: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
         def on_event(event: CallEvent) -> None:
@@ -116,9 +116,9 @@ async def test_b093_a_stranger_gets_no_model_and_disturbs_no_call(tmp_path: Path
         assert [said for _, said in await world.words(record.call_sid)] == ["Good morning", "Goodbye"]
 
 
-async def test_b010_garbage_in_a_stream_is_ignored(tmp_path: Path, database_url: str) -> None:
+async def garbage_in_a_stream_is_ignored(place: Place) -> None:
     """Between the frames of an utterance, which is heard all the same; the token works once."""
-    async with a_world(tmp_path, database_url, [GREETING, turn("hello", "Good morning", 300)]) as world:
+    async with place.world([GREETING, turn("hello", "Good morning", 300)]) as world:
         _, twiml = await webhook(world.line, "/twilio/voice", arrival("CA7"))
         url, parameters = stream_of(twiml)
         async with dial(world, url) as socket:
@@ -153,8 +153,8 @@ async def _read(socket: ClientConnection, heard: list[dict[str, Any]]) -> None:
             heard.append(json.loads(message))
 
 
-async def test_b102_unknown_numbers_and_strange_fields_get_twiml(tmp_path: Path, database_url: str) -> None:
-    async with a_world(tmp_path, database_url, [GREETING]) as world:
+async def strange_webhooks_get_twiml(place: Place) -> None:
+    async with place.world([GREETING]) as world:
         world.watch.expected.add("webhook_failed")  # a signed webhook without a CallSid
         for fields in (
             arrival("CA1", to="+19995550100"),
@@ -173,3 +173,7 @@ async def test_b102_unknown_numbers_and_strange_fields_get_twiml(tmp_path: Path,
         status, twiml = await webhook(world.line, "/twilio/voice", odd)
         assert (status, stream_of(twiml)[0]) == (200, world.line.url.replace("http", "ws") + "/twilio/media")
         assert world.rows("SELECT call_sid, caller FROM calls") == [("CA9", None)]
+
+
+async def test_b010_b093_b102_what_is_not_twilios(act: Act) -> None:
+    await act(a_stranger_gets_no_model, garbage_in_a_stream_is_ignored, strange_webhooks_get_twiml)

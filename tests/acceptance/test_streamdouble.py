@@ -14,8 +14,9 @@ from streamdouble.session import Session, SessionConfig, SessionResult
 
 from tests.acceptance.world import (
     GREETING,
+    Act,
+    Place,
     World,
-    a_world,
     arrival,
     speech,
     stream_of,
@@ -49,7 +50,7 @@ def signing(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return signatures
 
 
-async def place(
+async def call(
     world: World, signatures: dict[str, str], caller: str, steps: tuple[Step, ...], network: Impairments
 ) -> SessionResult:
     """A call from webhook to hang-up; it reads our TwiML only as far as a stream needs."""
@@ -69,19 +70,19 @@ async def place(
     return await session.run()
 
 
-async def test_streamdouble_places_calls(tmp_path: Path, database_url: str, signing: dict[str, str]) -> None:
-    """Three at once: on a good line, on one with loss and jitter, and one that talks over the answer."""
+async def three_calls(place: Place, signing: dict[str, str]) -> None:
+    """At once: on a good line, on one with loss and jitter, and one that talks over the answer."""
     script = [
         GREETING,
         *(turn(f"question {n}", f"w1 w2 w3 w4 {n}", 1_200) for n in range(3)),
         turn("stop", "Yes"),
     ]
-    async with a_world(tmp_path, database_url, script) as world:
+    async with place.world(script) as world:
         bad_line = Impairments(loss=0.05, jitter_ms=30, latency_ms=40)
         calm, lossy, interrupting = await together(
-            place(world, signing, "+12025550150", CALM, Impairments()),
-            place(world, signing, "+12025550151", CALM, bad_line),
-            place(world, signing, "+12025550152", INTERRUPTING, Impairments()),
+            call(world, signing, "+12025550150", CALM, Impairments()),
+            call(world, signing, "+12025550151", CALM, bad_line),
+            call(world, signing, "+12025550152", INTERRUPTING, Impairments()),
         )
         for result in (calm, lossy, interrupting):
             await world.ended(result.identity.call_sid)
@@ -100,3 +101,7 @@ async def test_streamdouble_places_calls(tmp_path: Path, database_url: str, sign
         assert cut.page.interrupted
         assert len(cut.page.reply_text.split()) < 5
         assert (last.page.user_text, last.page.reply_text) == ("stop", "Yes")
+
+
+async def test_streamdouble_places_calls(act: Act, signing: dict[str, str]) -> None:
+    await act(lambda place: three_calls(place, signing))

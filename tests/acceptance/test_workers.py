@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from ivr.phone.machine import Caller
 from ivr.phone.record import CallEvent, EndReason, EventKind
@@ -14,11 +13,12 @@ from tests.acceptance.world import (
     BEN,
     GREETING,
     TOKEN,
+    Act,
     Balancer,
     Json,
+    Place,
     Worker,
     World,
-    a_world,
     arrival,
     calls,
     say,
@@ -31,22 +31,20 @@ from tests.acceptance.world import (
 
 
 @asynccontextmanager
-async def two_workers(
-    folder: Path, database_url: str, script: list[Json]
-) -> AsyncIterator[tuple[World, Worker, Balancer]]:
+async def two_workers(place: Place, script: list[Json]) -> AsyncIterator[tuple[World, Worker, Balancer]]:
     """A world whose calls go through a balancer, and a second worker on the same database."""
     async with (
         Balancer().serving() as balancer,
-        a_world(folder, database_url, script, IVR_PUBLIC_URL=balancer.url) as world,
+        place.world(script, IVR_PUBLIC_URL=balancer.url) as world,
         worker(world.settings) as second,
     ):
         world.public_url = balancer.url
         yield world, second, balancer
 
 
-async def test_b097_webhooks_at_one_worker_streams_at_the_other(tmp_path: Path, database_url: str) -> None:
+async def webhooks_at_one_streams_at_the_other(place: Place) -> None:
     script = [GREETING, turn("bye", "Goodbye", 300, repeat=True, **calls("hang_up"))]
-    async with two_workers(tmp_path, database_url, script) as (world, second, balancer):
+    async with two_workers(place, script) as (world, second, balancer):
         balancer.route = lambda line: second if "/twilio/media" in line else world.worker
         records = await together(*(world.call(say(), caller=Caller(f"+120255501{n:02d}")) for n in range(10)))
         for record in records:
@@ -57,7 +55,7 @@ async def test_b097_webhooks_at_one_worker_streams_at_the_other(tmp_path: Path, 
         assert await world.worker.metric("calls_started_total") == 0
 
 
-async def test_b109_a_worker_that_stops_hands_its_calls_over(tmp_path: Path, database_url: str) -> None:
+async def one_stops_and_hands_its_calls_over(place: Place) -> None:
     """Both are in the middle of a reply, which they hear to its end. New callers hear a sentence."""
     script = [
         GREETING,
@@ -66,7 +64,7 @@ async def test_b109_a_worker_that_stops_hands_its_calls_over(tmp_path: Path, dat
         turn("goodbye", "Goodbye", **calls("hang_up")),
         turn("bye", "Bye bye", **calls("hang_up")),
     ]
-    async with two_workers(tmp_path, database_url, script) as (world, second, balancer):
+    async with two_workers(place, script) as (world, second, balancer):
         first = world.worker
         balancer.route = lambda _: first
         talking = asyncio.Event()
@@ -103,3 +101,7 @@ async def test_b109_a_worker_that_stops_hands_its_calls_over(tmp_path: Path, dat
             assert turns[1].states["window"]["page_ids"] == [turns[0].page.page_id]
         assert world.model.own_words().count("Alpha Dental, how can I help you?") == 2
         assert await second.metric("calls_started_total") == 2
+
+
+async def test_b097_b109_two_workers_behind_one_address(act: Act) -> None:
+    await act(webhooks_at_one_streams_at_the_other, one_stops_and_hands_its_calls_over)

@@ -9,7 +9,7 @@ import audioop
 import contextlib
 import gc
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -477,28 +477,43 @@ async def _run(service: Service, on_ready: Callable[[str], None]) -> None:
         await service.run(stack, stack.enter_context(bind("127.0.0.1", 0)), on_ready)
 
 
-@contextlib.asynccontextmanager
-async def a_world(
-    folder: Path,
-    database_url: str,
-    script: Json | list[Json],
-    *,
-    flows: dict[str, Json] | None = None,
-    watch: Watch | None = None,
-    **env: str,
-) -> AsyncIterator[World]:
-    """Model, worker and watch. A script that is a list is carried over from session to session.
+@dataclass(frozen=True)
+class Place:
+    """Where a story happens: a folder and a database of its own, and the watch over all stories of a test."""
 
-    With a `watch` of the test's own several worlds can turn at once.
-    """
-    plan = {"carry_over": True, "turns": script} if isinstance(script, list) else script
-    write_flows(folder / "flows", flows)
-    async with AsyncExitStack() as stack:
-        watch = watch or stack.enter_context(watching())
-        model, model_url = await stack.enter_async_context(model_server(plan))
-        settings = settings_for(folder, database_url, model_url, **env)
-        running = await stack.enter_async_context(worker(settings))
-        yield World(running, model, watch, settings, database_url)
+    folder: Path
+    database_url: str
+    watch: Watch
+
+    @contextlib.asynccontextmanager
+    async def world(
+        self, script: Json | list[Json], *, flows: dict[str, Json] | None = None, **env: str
+    ) -> AsyncIterator[World]:
+        """Model and worker. A script that is a list is carried over from session to session."""
+        plan = {"carry_over": True, "turns": script} if isinstance(script, list) else script
+        write_flows(self.folder / "flows", flows)
+        async with model_server(plan) as (model, model_url):
+            settings = settings_for(self.folder, self.database_url, model_url, **env)
+            async with worker(settings) as running:
+                yield World(running, model, self.watch, settings, self.database_url)
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        """The answer to some SQL."""
+        return rows(self.database_url, statement)
+
+
+Story = Callable[[Place], Coroutine[Any, Any, None]]
+Act = Callable[..., Awaitable[None]]
+"""Runs stories at once, so that a call's seconds are waited for once."""
+
+
+async def act(folder: Path, new_database: Callable[[], str], stories: Sequence[Story]) -> None:
+    """Run stories at once; the first that fails stops the others."""
+    places = [(folder / str(number), new_database()) for number in range(len(stories))]
+    with watching() as watch:
+        async with asyncio.TaskGroup() as group:
+            for story, (home, database) in zip(stories, places, strict=True):
+                group.create_task(story(Place(home, database, watch)))
 
 
 async def together(*work: Awaitable[T]) -> Sequence[T]:
