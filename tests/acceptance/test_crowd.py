@@ -74,7 +74,6 @@ async def a_place_is_free_after_each_kind_of_end(place: Place) -> None:
     script = [
         GREETING,
         turn("one", "Good morning", 2_000),
-        turn("three", "", audio_ms=0, call={"name": "transfer", "arguments": {"target": "front_desk"}}),
         turn("four", "Oh dear", 600, abort=True, after_ms=300),
         *[turn("five", "", audio_ms=0, fail="server_error")] * 3,
     ]
@@ -86,7 +85,6 @@ async def a_place_is_free_after_each_kind_of_end(place: Place) -> None:
         assert [event.text for event in refused.of(EventKind.VERB)] == ["Say", "Hangup"]
         assert "busy" in refused.of(EventKind.PROMPT)[0].text
         for steps in (
-            (say(),),  # it transfers
             (say(), DropLine(BargeIn(100))),  # the model breaks off, then the line
             (say(),),  # the model is gone for good
             (HangUp(At(0)),),  # before a stream

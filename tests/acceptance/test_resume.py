@@ -198,9 +198,12 @@ async def nobody_carries_it_any_more(place: Place) -> None:
         assert set(await world.store.drop_stale(timedelta(seconds=10))) == {record.call_sid}
 
 
-async def test_b082_b083_who_is_taken_back_to_a_dropped_call(act: Act) -> None:
-    await act(goes_on_for_its_caller_alone, nobody_is_not_taken_back_to_nobodys_call, too_late_to_resume)
-
-
-async def test_b090_calls_that_break_off_again_and_again(act: Act) -> None:
-    await act(a_line_that_drops_again_before_a_word, a_broken_stream_comes_back, nobody_carries_it_any_more)
+async def test_b082_b083_b090_calls_that_break_off(act: Act) -> None:
+    await act(
+        goes_on_for_its_caller_alone,
+        nobody_is_not_taken_back_to_nobodys_call,
+        too_late_to_resume,
+        a_line_that_drops_again_before_a_word,
+        a_broken_stream_comes_back,
+        nobody_carries_it_any_more,
+    )

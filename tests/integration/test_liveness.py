@@ -1,0 +1,153 @@
+"""Which calls count as alive, and what comes after a stream, on a real database."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from callflows.parse import load_folder
+from ivr import liveness
+from ivr.call import CallEnd
+from ivr.core.commands import EndReason
+from ivr.liveness import Liveness
+from ivr.places import SHIPPED_FLOWS
+from ivr.registry import Registry
+from ivr.web.deps import Ended, GoOn, StatusReport, TransferTo
+from memory.calls import CallStatus
+from memory.embedded import conninfo_of
+from memory.store import Store
+from tests.integration.test_rescue import NotedTelephony
+
+BUSINESS, CALLER, NUMBER = "harbor-dental", "+12025550143", "+16175550140"
+
+
+async def opened(store: Store, call_sid: str) -> int:
+    """A call with a stream; its epoch."""
+    await store.open_call(call_sid, BUSINESS, CALLER, NUMBER, "hash")
+    return await store.claim_stream(call_sid, "MZ1")
+
+
+async def status(store: Store, call_sid: str) -> CallStatus:
+    row = await store.get_call(call_sid)
+    assert row is not None
+    return row.status
+
+
+def age(database_url: str, seconds: int) -> None:
+    """Let all calls have been heard of so long ago."""
+    with psycopg.connect(conninfo_of(database_url), autocommit=True) as connection:
+        connection.execute(
+            "UPDATE calls SET last_activity_at = now() - make_interval(secs => %s)", (seconds,)
+        )
+
+
+async def until_it_is(store: Store, call_sid: str, wanted: CallStatus) -> None:
+    async with asyncio.timeout(10):
+        while await status(store, call_sid) is not wanted:  # noqa: ASYNC110  # a row has no event
+            await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+async def alive(store: Store, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Liveness]:
+    """A quick one, beating."""
+    monkeypatch.setattr(liveness, "GONE_AFTER_S", 0.05)
+    monkeypatch.setattr(liveness, "BEAT_S", 0.05)
+    found = Liveness(store)
+    beating = asyncio.create_task(found.run())
+    yield found
+    beating.cancel()
+    with suppress(asyncio.CancelledError):
+        await beating
+    await found.close()
+
+
+async def test_b090_a_stream_that_does_not_come_back_is_a_dropped_call(store: Store, alive: Liveness) -> None:
+    epoch = await opened(store, "CA1")
+    alive.began("CA1", lambda: epoch)
+    alive.left("CA1", epoch)
+    await until_it_is(store, "CA1", CallStatus.DROPPED)
+
+
+async def test_b097_a_call_that_goes_on_at_another_worker_is_not_dropped(
+    store: Store, alive: Liveness
+) -> None:
+    epoch = await opened(store, "CA1")
+    alive.left("CA1", epoch)
+    await store.claim_stream("CA1", "MZ2")  # by the other worker
+    control = await opened(store, "CA2")
+    alive.left("CA2", control)
+    await until_it_is(store, "CA2", CallStatus.DROPPED)
+    assert await status(store, "CA1") is CallStatus.ACTIVE
+
+
+async def test_a_live_call_is_kept_fresh_and_one_of_nobody_swept_up(
+    store: Store, alive: Liveness, database_url: str
+) -> None:
+    epoch = await opened(store, "CA1")
+    await opened(store, "CA2")
+    alive.began("CA1", lambda: epoch)
+    alive.began("CA3", lambda: None)  # began without a database
+    age(database_url, 59)
+    await asyncio.sleep(0.3)
+    assert await store.drop_stale(timedelta(seconds=50)) == ["CA2"]
+    await opened(store, "CA4")
+    alive.over("CA1")
+    age(database_url, 61)
+    await until_it_is(store, "CA4", CallStatus.DROPPED)
+
+
+async def test_b100_a_status_of_a_call_that_was_refused_is_no_fault(store: Store, alive: Liveness) -> None:
+    alive.expect_back("CA404")
+    epoch = await opened(store, "CA1")
+    alive.left("CA1", epoch)
+    await until_it_is(store, "CA1", CallStatus.DROPPED)
+    assert await store.get_call("CA404") is None
+
+
+async def test_settling_is_about_one_caller_of_one_business(
+    store: Store, database_url: str, alive: Liveness
+) -> None:
+    await opened(store, "CA1")
+    await store.open_call("CA2", BUSINESS, "+12025550199", NUMBER, "hash")
+    await store.open_call("CA3", "northside-plumbing", CALLER, NUMBER, "hash")
+    await store.open_call("CA4", BUSINESS, None, NUMBER, "hash")
+    age(database_url, 20)
+    await alive.settle(BUSINESS, None)
+    assert await status(store, "CA4") is CallStatus.ACTIVE
+    await alive.settle(BUSINESS, CALLER)
+    statuses = [await status(store, sid) for sid in ("CA1", "CA2", "CA3", "CA4")]
+    assert statuses == [CallStatus.DROPPED, *[CallStatus.ACTIVE] * 3]
+
+
+async def test_an_end_is_known_before_it_is_written_and_without_a_database(store: Store) -> None:
+    registry = Registry(store, load_folder(SHIPPED_FLOWS), NotedTelephony())
+    epoch = await opened(store, "CA1")
+    assert await registry.outcome("CA1") == GoOn()
+    registry.knows_end("CA1", BUSINESS, CallEnd(None), epoch)
+    assert await registry.outcome("CA1") == GoOn()
+    registry.knows_end("CA1", BUSINESS, CallEnd(EndReason.TRANSFERRED, target="front_desk"), epoch)
+    assert await registry.outcome("CA1") == TransferTo("+16175550141")
+    await store.claim_stream("CA1", "MZ2")  # the caller came back elsewhere: that end is of the past
+    assert await registry.outcome("CA1") == GoOn()
+    registry.knows_end("CA2", BUSINESS, CallEnd(EndReason.FINISHED), None)
+    nowhere = Registry(Store("postgresql://127.0.0.1:9/none"), load_folder(SHIPPED_FLOWS), NotedTelephony())
+    nowhere.knows_end("CA2", BUSINESS, CallEnd(EndReason.FINISHED), None)
+    assert await nowhere.outcome("CA2") == Ended()
+
+
+async def test_a_status_callback_ends_a_call_whose_stream_was_never_seen(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(liveness, "GONE_AFTER_S", 0.05)
+    registry = Registry(store, load_folder(SHIPPED_FLOWS), NotedTelephony())
+    await opened(store, "CA1")
+    await registry.status(StatusReport("CA1", "in-progress"))
+    await registry.status(StatusReport("CA1", "completed", stream_event="stream-stopped"))
+    await opened(store, "CA2")
+    await registry.status(StatusReport("CA2", "completed"))
+    await until_it_is(store, "CA2", CallStatus.DROPPED)
+    assert await status(store, "CA1") is CallStatus.ACTIVE
+    await registry.liveness.close()
