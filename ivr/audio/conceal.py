@@ -1,8 +1,9 @@
 """Packet-loss concealment at 8 kHz by waveform substitution, as ITU-T G.711 Appendix I describes it.
 
-One difference: a hole is known only when the next frame is there, and by then the sound before it has gone on. So
-nothing is held back for the first overlap (the Appendix delays all speech by 3.75 ms); the first repeated period
-is bent to start where the sound stopped instead.
+Two differences, for a hole is known only when the next frame is there. By then the sound before it has gone on, so
+nothing is held back for the first overlap (the Appendix delays all speech by 3.75 ms): the first repeated period is
+bent to start where the sound stopped. And the frame that follows is known too: its own pitch periods are repeated
+backwards in time to meet what is repeated of the past, so that the hole leads from the one sound to the other.
 """
 
 import numpy as np
@@ -19,18 +20,21 @@ _STEP = 10 * _RATE_KHZ
 _SILENT_FROM = 60 * _RATE_KHZ
 _LONGEST_REENTRY = 10 * _RATE_KHZ
 _REENTRY_A_STEP = 4 * _RATE_KHZ
+_FOLLOWING = 20 * _RATE_KHZ
+"""So much of the sound after a hole is needed to conceal it from both sides."""
 
 _Samples = NDArray[np.float64]
 
 
 def _pitch_period(history: _Samples) -> int:
-    """The lag, in samples, at which the last 20 ms look most like what came before them."""
-    recent = history[-_COMPARED:]
-    past = history[-_COMPARED - _LONGEST_PERIOD : -_SHORTEST_PERIOD]
-    windows = np.lib.stride_tricks.sliding_window_view(past, _COMPARED)
+    """The lag, in samples, at which the last 20 ms (less if there is less) look most like what came before them."""
+    compared = min(_COMPARED, len(history) - _LONGEST_PERIOD)
+    recent = history[-compared:]
+    past = history[-compared - _LONGEST_PERIOD : -_SHORTEST_PERIOD]
+    windows = np.lib.stride_tricks.sliding_window_view(past, compared)
     energy = np.einsum("ij,ij->i", windows, windows)
     # A floor as of faint noise keeps near-silent stretches from winning by their small energy alone.
-    likeness = windows @ recent / np.sqrt(np.maximum(energy, float(_COMPARED)))
+    likeness = windows @ recent / np.sqrt(np.maximum(energy, float(compared)))
     return _LONGEST_PERIOD - int(np.argmax(likeness))
 
 
@@ -40,14 +44,17 @@ def _ramp(length: int) -> _Samples:
 
 
 class _Substitute:
-    """The sound that stands in for a hole: a fixed function of the history before it."""
+    """The sound that stands in for a hole: a fixed function of the history before it.
+
+    `length` samples of it are made; the level falls to nothing until then.
+    """
 
     __slots__ = ("_wave", "overlap")
 
-    def __init__(self, history: _Samples) -> None:
+    def __init__(self, history: _Samples, length: int = _SILENT_FROM) -> None:
         period = _pitch_period(history)
         self.overlap = period // 4
-        self._wave = self._build(history, period)
+        self._wave = self._build(history, period, length)
 
     def samples(self, start: int, count: int) -> _Samples:
         """Samples `start` … `start + count` of the substitute; zeros from 60 ms on."""
@@ -61,30 +68,47 @@ class _Substitute:
         steps_after_first = max(0, -(-concealed // _STEP) - 1)
         return min(_LONGEST_REENTRY, self.overlap + steps_after_first * _REENTRY_A_STEP)
 
-    def _build(self, history: _Samples, period: int) -> _Samples:
-        wave = self._repeat(history, period, 1, 0)
-        for periods in range(2, _MOST_PERIODS + 1):
+    def _build(self, history: _Samples, period: int, length: int) -> _Samples:
+        wave = self._repeat(history, period, 1, 0, length)
+        most = min(_MOST_PERIODS, (len(history) - self.overlap) // period)
+        for periods in range(2, most + 1):
             start = (periods - 1) * _STEP
-            longer = self._repeat(history, period, periods, start)
+            longer = self._repeat(history, period, periods, start, length)
             weights = _ramp(self.overlap)
             end = start + self.overlap
             wave[start:end] += weights * (longer[start:end] - wave[start:end])
             wave[end:] = longer[end:]
         bend = history[-1] - history[-period - 1]
         wave[: self.overlap] += bend * _ramp(self.overlap)[::-1]
-        fading = np.arange(_SILENT_FROM - _STEP)
-        wave[_STEP:] *= 1.0 - fading / len(fading)
+        if length > _STEP:
+            fading = np.arange(length - _STEP)
+            wave[_STEP:] *= 1.0 - fading / len(fading)
         return wave
 
-    def _repeat(self, history: _Samples, period: int, periods: int, start: int) -> _Samples:
+    def _repeat(self, history: _Samples, period: int, periods: int, start: int, count: int) -> _Samples:
         """The last `periods` periods over and over, in phase with the single period at sample `start`."""
         length = periods * period
         loop = history[-length:].copy()
         weights = _ramp(self.overlap)
         before = history[-length - self.overlap : -length]
         loop[-self.overlap :] += weights * (before - loop[-self.overlap :])  # so that the wrap is smooth
-        at = np.arange(_SILENT_FROM) - start + start % period
+        at = np.arange(count) - start + start % period
         return np.asarray(loop[at % length])
+
+
+FADE = 1.0
+
+
+def _between(history: _Samples, following: _Samples, count: int) -> _Samples:
+    """Sound for a hole of `count` samples that leads from `history` to `following`."""
+    reach = min(count, _SILENT_FROM)
+    forward = np.zeros(count)
+    backward = np.zeros(count)
+    forward[:reach] = _Substitute(history, _SILENT_FROM).samples(0, reach)
+    backward[-reach:] = _Substitute(following[:_FOLLOWING][::-1], _SILENT_FROM).samples(0, reach)[::-1]
+    rising = _ramp(count)
+    falling = rising[::-1]
+    return falling * forward + rising * backward
 
 
 def _to_pcm16(samples: _Samples) -> bytes:
@@ -92,7 +116,10 @@ def _to_pcm16(samples: _Samples) -> bytes:
 
 
 class Concealer:
-    """One call's concealment. PCM16 mono 8 kHz in and out; no delay, and no frame changes but after a hole."""
+    """One call's concealment. PCM16 mono 8 kHz in and out; no delay.
+
+    No frame changes but the one after a hole that was concealed without it.
+    """
 
     __slots__ = ("_concealed", "_history", "_resumed", "_substitute")
 
@@ -108,17 +135,30 @@ class Concealer:
         self._remember(out)
         return out
 
-    def missing(self, duration_ms: int) -> bytes:
-        """Sound for a hole of `duration_ms` (none for 0 or less). Goes on where a hole before it stopped."""
+    def missing(self, duration_ms: int, following: bytes = b"") -> bytes:
+        """Sound for a hole of `duration_ms` (none for 0 or less), given the sound that comes after it.
+
+        Without at least 20 ms of `following` it goes on where a hole before it stopped, and `good` fades in.
+        """
         count = duration_ms * _RATE_KHZ
         if count <= 0:
             return b""
+        if len(following) >= 2 * _FOLLOWING:
+            out = _to_pcm16(_between(self._past(), np.frombuffer(following, "<i2").astype(np.float64), count))
+            self._substitute = None
+        else:
+            out = self._alone(count)
+        self._remember(out)
+        return out
+
+    def _past(self) -> _Samples:
+        return np.frombuffer(self._history, "<i2").astype(np.float64)
+
+    def _alone(self, count: int) -> bytes:
         if self._substitute is None or self._resumed:
-            history = np.frombuffer(self._history, "<i2").astype(np.float64)
-            self._substitute, self._concealed, self._resumed = _Substitute(history), 0, 0
+            self._substitute, self._concealed, self._resumed = _Substitute(self._past()), 0, 0
         out = _to_pcm16(self._substitute.samples(self._concealed, count))
         self._concealed += count
-        self._remember(out)
         return out
 
     def _reenter(self, substitute: _Substitute, pcm16: bytes) -> bytes:
