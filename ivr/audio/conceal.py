@@ -44,17 +44,14 @@ def _ramp(length: int) -> _Samples:
 
 
 class _Substitute:
-    """The sound that stands in for a hole: a fixed function of the history before it.
-
-    `length` samples of it are made; the level falls to nothing until then.
-    """
+    """The sound that stands in for a hole: a fixed function of the history before it."""
 
     __slots__ = ("_wave", "overlap")
 
-    def __init__(self, history: _Samples, length: int = _SILENT_FROM) -> None:
+    def __init__(self, history: _Samples) -> None:
         period = _pitch_period(history)
         self.overlap = period // 4
-        self._wave = self._build(history, period, length)
+        self._wave = self._build(history, period)
 
     def samples(self, start: int, count: int) -> _Samples:
         """Samples `start` … `start + count` of the substitute; zeros from 60 ms on."""
@@ -68,47 +65,40 @@ class _Substitute:
         steps_after_first = max(0, -(-concealed // _STEP) - 1)
         return min(_LONGEST_REENTRY, self.overlap + steps_after_first * _REENTRY_A_STEP)
 
-    def _build(self, history: _Samples, period: int, length: int) -> _Samples:
-        wave = self._repeat(history, period, 1, 0, length)
+    def _build(self, history: _Samples, period: int) -> _Samples:
+        wave = self._repeat(history, period, 1, 0)
+        # Of the sound after a hole there is but a frame: no room for several periods of a low voice.
         most = min(_MOST_PERIODS, (len(history) - self.overlap) // period)
         for periods in range(2, most + 1):
             start = (periods - 1) * _STEP
-            longer = self._repeat(history, period, periods, start, length)
+            longer = self._repeat(history, period, periods, start)
             weights = _ramp(self.overlap)
             end = start + self.overlap
             wave[start:end] += weights * (longer[start:end] - wave[start:end])
             wave[end:] = longer[end:]
         bend = history[-1] - history[-period - 1]
         wave[: self.overlap] += bend * _ramp(self.overlap)[::-1]
-        if length > _STEP:
-            fading = np.arange(length - _STEP)
-            wave[_STEP:] *= 1.0 - fading / len(fading)
+        fading = np.arange(_SILENT_FROM - _STEP)
+        wave[_STEP:] *= 1.0 - fading / len(fading)
         return wave
 
-    def _repeat(self, history: _Samples, period: int, periods: int, start: int, count: int) -> _Samples:
+    def _repeat(self, history: _Samples, period: int, periods: int, start: int) -> _Samples:
         """The last `periods` periods over and over, in phase with the single period at sample `start`."""
         length = periods * period
         loop = history[-length:].copy()
         weights = _ramp(self.overlap)
         before = history[-length - self.overlap : -length]
         loop[-self.overlap :] += weights * (before - loop[-self.overlap :])  # so that the wrap is smooth
-        at = np.arange(count) - start + start % period
+        at = np.arange(_SILENT_FROM) - start + start % period
         return np.asarray(loop[at % length])
-
-
-FADE = 1.0
 
 
 def _between(history: _Samples, following: _Samples, count: int) -> _Samples:
     """Sound for a hole of `count` samples that leads from `history` to `following`."""
-    reach = min(count, _SILENT_FROM)
-    forward = np.zeros(count)
-    backward = np.zeros(count)
-    forward[:reach] = _Substitute(history, _SILENT_FROM).samples(0, reach)
-    backward[-reach:] = _Substitute(following[:_FOLLOWING][::-1], _SILENT_FROM).samples(0, reach)[::-1]
+    forward = _Substitute(history).samples(0, count)
+    backward = _Substitute(following[:_FOLLOWING][::-1]).samples(0, count)[::-1]
     rising = _ramp(count)
-    falling = rising[::-1]
-    return falling * forward + rising * backward
+    return np.asarray(rising[::-1] * forward + rising * backward)
 
 
 def _to_pcm16(samples: _Samples) -> bytes:

@@ -24,7 +24,8 @@ class Inbound:
 
     def frame(self, ulaw: bytes, missing_ms: int = 0) -> bytes:
         """The next frame as PCM16 24 kHz, after `missing_ms` of concealment for the hole before it."""
-        concealed = self._concealer.missing(missing_ms)
-        pcm8k = concealed + self._concealer.good(ulaw_to_pcm16(ulaw))
+        pcm8k = ulaw_to_pcm16(ulaw)
+        concealed = self._concealer.missing(missing_ms, pcm8k) if missing_ms else b""
+        pcm8k = concealed + self._concealer.good(pcm8k)
         self._fed_bytes += len(pcm8k) // 2
         return self._upsampler.feed(pcm8k)

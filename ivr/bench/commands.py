@@ -8,7 +8,7 @@ from rich.console import Console
 
 from callflows.parse import load_folder
 from ivr import observe
-from ivr.bench import media_report
+from ivr.bench import conceal, media_report
 from ivr.bench.media import Plan, ServerKind, measure
 from ivr.bench.stages import measure_stages
 from ivr.places import SHIPPED_FLOWS
@@ -20,7 +20,9 @@ out = Console(highlight=False)
 
 @bench_app.command("media")
 def media_command(
-    calls: Annotated[list[int] | None, typer.Option(help="Calls at once; repeat. Default: 1, 10, 50.")] = None,
+    calls: Annotated[
+        list[int] | None, typer.Option(help="Calls at once; repeat. Default: 1, 10, 50.")
+    ] = None,
     server: Annotated[list[ServerKind] | None, typer.Option(help="Only these; repeat.")] = None,
     seconds: Annotated[float, typer.Option(min=5, help="How long each is measured.")] = 20.0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures here too.")] = None,
@@ -36,3 +38,24 @@ def media_command(
     media_report.show(results, stages, out)
     if json_file is not None:
         media_report.write_json(results, stages, json_file)
+
+
+@bench_app.command("conceal")
+def conceal_command(
+    speech: Annotated[
+        Path, typer.Option(exists=True, file_okay=False, help="A folder of clean speech (WAV).")
+    ],
+    loss: Annotated[
+        Path, typer.Option(exists=True, file_okay=False, help="A folder of loss traces (0/1 lines).")
+    ],
+) -> None:
+    """Concealed speech against the clean speech, beside silence and repeated frames.
+
+    Example: ivr bench conceal --speech recordings --loss traces
+    """
+    scores = conceal.measure(conceal.load_speech(speech), conceal.load_losses(loss))
+    out.print(conceal.table(scores))
+    pairs = sum(len(by_clip) for by_clip in scores.values())
+    out.print(
+        f"Ours is nearest in {pairs - len(conceal.not_best(scores))} of {pairs} pairs of trace and recording."
+    )

@@ -26,7 +26,7 @@ _FRAME_MS = 20
 _WINDOW = 256
 _HOP = 64
 _FLOOR = 1e4
-"""Power added to every bin: about −75 dBFS a band. What is below nobody hears on a telephone."""
+"""Power added to every bin, as of white noise at −70 dBFS: what is below nobody hears on a telephone."""
 
 _Samples = NDArray[np.float64]
 
@@ -61,7 +61,9 @@ def measure(speech: Mapping[str, bytes], traces: Mapping[str, Sequence[bool]]) -
         scores[name], at = {}, 0
         for clip, pcm16 in speech.items():
             clean = ulaw_to_pcm16(pcm16_to_ulaw(pcm16))
-            frames = [clean[i : i + _FRAME_BYTES] for i in range(0, len(clean) - _FRAME_BYTES + 1, _FRAME_BYTES)]
+            frames = [
+                clean[i : i + _FRAME_BYTES] for i in range(0, len(clean) - _FRAME_BYTES + 1, _FRAME_BYTES)
+            ]
             # Each clip meets the next part of the trace. The first frame is never lost: nothing came before it.
             lost = [bool(no) and trace[(at + no) % len(trace)] for no in range(len(frames))]
             at += len(frames)
@@ -176,7 +178,7 @@ def load_speech(folder: Path) -> dict[str, bytes]:
 
 
 def load_losses(folder: Path) -> dict[str, list[bool]]:
-    """All loss traces (a line per frame, 1 = lost) in `folder`, by name. Raises: `CallthreadError` if there are none."""
+    """All loss traces (a line per frame, 1 = lost) in `folder`, by name. Raises: `CallthreadError` if it has none."""
     traces = {}
     for path in sorted(folder.glob("*.txt")):
         lines = path.read_text().split()

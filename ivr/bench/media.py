@@ -48,7 +48,7 @@ class ServerKind(StrEnum):
 
     OURS = "ours"
     SOXR_BRIDGE = "soxr_bridge"
-    PASS_THROUGH = "pass_through"
+    PASS_THROUGH = "pass_through"  # noqa: S105 - no password
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class _Running:
     process: psutil.Process
     dial: Dial
     notes: Path
-    stop_model: Callable[[], None]
+    model: asyncio.subprocess.Process
 
 
 Results = dict[ServerKind, dict[int, Figures]]
@@ -198,7 +198,7 @@ async def _running(kind: ServerKind) -> AsyncIterator[_Running]:
         process = psutil.Process(server.pid)
         await _until_calm(process)
         _pin_server(process)
-        yield _Running(process, dial, notes, model.terminate)
+        yield _Running(process, dial, notes, model)
 
 
 def _environment(folder: Path, token: str, model_url: str) -> dict[str, str]:
@@ -230,9 +230,7 @@ def _by_webhook(service: Service) -> Dial:
         )
         stream = await _stream_of(service, form)
         signature = service.sign(stream.url)
-        return Address(
-            service.reach(stream.url), {"X-Twilio-Signature": signature}, dict(stream.parameters)
-        )
+        return Address(service.reach(stream.url), {"X-Twilio-Signature": signature}, dict(stream.parameters))
 
     return dial
 
@@ -275,10 +273,9 @@ async def _warm_up(server: _Running) -> None:
 
 async def _notes(server: _Running) -> list[Notes]:
     """What the model saw of the measured calls: all its connections but the warm-up's."""
-    server.stop_model()
+    server.model.terminate()
     async with asyncio.timeout(10):
-        while not server.notes.exists() or not server.notes.stat().st_size:
-            await asyncio.sleep(0.05)
+        await server.model.wait()
     return msgspec.json.decode(server.notes.read_bytes(), type=list[Notes])
 
 

@@ -43,7 +43,16 @@ def _figures(figures: Figures) -> dict[str, object]:
 
 def _table(results: Results) -> Table:
     table = Table(title="CPU of the server's process; added delay each way; memory")
-    for heading in ("server", "calls", "CPU ms / call-s", "in p50", "in p99", "out p50", "out p99", "MB / call"):
+    for heading in (
+        "server",
+        "calls",
+        "CPU ms / call-s",
+        "in p50",
+        "in p99",
+        "out p50",
+        "out p99",
+        "MB / call",
+    ):
         table.add_column(heading, justify="left" if heading == "server" else "right")
     for kind, by_calls in results.items():
         for calls, f in by_calls.items():
@@ -81,7 +90,9 @@ def _compare(results: Results, out: Console) -> None:
                 figures.in_ms.p99 - plain.in_ms.p99,
                 figures.out_ms.p99 - plain.out_ms.p99,
             )
-            out.print(f"{calls} calls: p99 against the pass-through's: in {inward:+.1f} ms, out {outward:+.1f} ms")
+            out.print(
+                f"{calls} calls: p99 against the pass-through's: in {inward:+.1f} ms, out {outward:+.1f} ms"
+            )
 
 
 def _stage_table(stages: Sequence[Stage]) -> Table:

@@ -148,7 +148,7 @@ class Session:
 
     def _reply(self, asked: dict[str, Any]) -> None:
         self._replies += 1
-        response = {
+        response: dict[str, Any] = {
             "id": f"resp_{self._replies}",
             "object": "realtime.response",
             "status": "in_progress",

@@ -104,9 +104,7 @@ def _media_message(frame: LineFrame) -> str:
 
 
 def _frames(like: LineFrame) -> list[LineFrame]:
-    return [
-        replace(like, sequence=no + 2, chunk=no + 1, timestamp_ms=no * FRAME_MS) for no in range(FRAMES)
-    ]
+    return [replace(like, sequence=no + 2, chunk=no + 1, timestamp_ms=no * FRAME_MS) for no in range(FRAMES)]
 
 
 def _arrivals(like: LineFrame) -> int:

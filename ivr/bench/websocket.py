@@ -171,7 +171,7 @@ async def open_socket(
     parts = urlsplit(url)
     loop = asyncio.get_running_loop()
     transport, end = await loop.create_connection(
-        lambda: WebSocketCaller(on_message), parts.hostname, parts.port
+        lambda: WebSocketCaller(on_message), parts.hostname or "", parts.port or 80
     )
     lines = {
         "Host": parts.netloc,

@@ -13,14 +13,15 @@ from tests.unit.audio.signals import Samples, from_pcm16, snr_db, to_pcm16, tone
 FRAME = 160
 
 
-def through(sound: Samples, lost: set[int]) -> Samples:
-    """Run frames of 20 ms through, those in `lost` missing; a hole is told of with the next frame."""
+def through(sound: Samples, lost: set[int], *, told: bool = False) -> Samples:
+    """Run frames of 20 ms through, those in `lost` missing; `told`: a hole is concealed knowing what follows."""
     concealer, out, hole_ms = Concealer(), b"", 0
     for no in range(len(sound) // FRAME):
         if no in lost:
             hole_ms += 20
             continue
-        out += concealer.missing(hole_ms) + concealer.good(to_pcm16(sound[no * FRAME : (no + 1) * FRAME]))
+        frame = to_pcm16(sound[no * FRAME : (no + 1) * FRAME])
+        out += concealer.missing(hole_ms, frame if told else b"") + concealer.good(frame)
         hole_ms = 0
     return from_pcm16(out)
 
@@ -76,11 +77,39 @@ def test_a_hole_told_of_in_parts_is_one_hole() -> None:
 
 @pytest.mark.parametrize("lost", [{5}, {5, 6}, {5, 6, 7, 8, 9}, {5, 7, 9, 11}, set(range(5, 25)), {1, 2}])
 @pytest.mark.parametrize("pitch_hz", [75, 118, 190])
-def test_nothing_clicks(lost: set[int], pitch_hz: float) -> None:
+@pytest.mark.parametrize("told", [False, True])
+def test_nothing_clicks(lost: set[int], pitch_hz: float, told: bool) -> None:
     """No step between neighbours is larger than the sound's own steps, at joins neither."""
     sound = voice(600, pitch_hz=pitch_hz)
     own_step = float(np.abs(np.diff(sound)).max())
-    assert float(np.abs(np.diff(through(sound, lost))).max()) <= 1.25 * own_step
+    assert float(np.abs(np.diff(through(sound, lost, told=told))).max()) <= 1.25 * own_step
+
+
+def test_a_voice_that_begins_within_a_hole_is_rebuilt_from_the_frame_that_follows() -> None:
+    sound = np.concatenate((np.zeros(200 * 8), voice(200, pitch_hz=110)))
+    lost = {10, 11}
+    late = slice(11 * FRAME, 12 * FRAME)
+    told, alone = through(sound, lost, told=True), through(sound, lost)
+    assert not any(alone[late])
+    assert np.corrcoef(told[late], sound[late])[0, 1] > 0.8
+    np.testing.assert_array_equal(told[12 * FRAME :], np.rint(sound[12 * FRAME :]))
+
+
+def test_both_ends_of_a_long_hole_sound_and_its_middle_is_silent() -> None:
+    hole = slice(5 * FRAME, 20 * FRAME)
+    inside = through(tone(200, 600), set(range(5, 20)), told=True)[hole]
+    assert not any(inside[480:-480])
+    assert np.abs(inside[:80]).max() > 10_000
+    assert np.abs(inside[-80:]).max() > 10_000
+
+
+def test_a_short_following_frame_is_not_enough_and_does_no_harm() -> None:
+    before, short = to_pcm16(voice(100)), to_pcm16(voice(10))
+    told, alone = Concealer(), Concealer()
+    for concealer in (told, alone):
+        concealer.good(before)
+    assert told.missing(40, short) == alone.missing(40)
+    assert told.good(short) == alone.good(short)
 
 
 def test_silence_stays_silence_and_the_first_frame_may_be_missing() -> None:
@@ -96,5 +125,6 @@ def test_lengths_are_exact_and_nothing_wraps(steps: list[tuple[int, int]], seed:
     concealer = Concealer()
     for hole_ms, samples in steps:
         frame = noise.integers(-32_768, 32_768, samples).astype("<i2").tobytes()
-        assert len(concealer.missing(hole_ms)) == hole_ms * 16
+        told = frame if hole_ms % 2 else b""
+        assert len(concealer.missing(hole_ms, told)) == hole_ms * 16
         assert len(concealer.good(frame)) == len(frame)
