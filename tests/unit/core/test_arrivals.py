@@ -1,5 +1,6 @@
 """Holes, lateness and duplicates from four kinds of evidence, each of which may be absent or wrong."""
 
+import pickle
 import random
 from collections.abc import Callable, Set
 from dataclasses import dataclass, replace
@@ -274,3 +275,19 @@ def test_silence_that_begins_in_mid_speech_is_weak_evidence_reported_apart() -> 
     for timed, ulaw in zip(stream(len(pattern)), pattern, strict=True):
         assert arrivals.receive(replace(timed.frame, ulaw=ulaw), timed.now_ms).lost_ms == 0
     assert arrivals.suspect_ms == 60 + 500
+
+
+def test_an_hour_of_losses_and_stalls_keeps_no_more_than_ten_minutes_of_them() -> None:
+    """Frames are 20 ms: 30,000 in ten minutes, 180,000 in an hour. Pickled size stands for memory held."""
+    chance = random.Random(5)
+    arrivals, late_ms = Arrivals(), 0.0
+    sizes: dict[int, int] = {}
+    for number in range(180_000):
+        late_ms = max(0.0, late_ms - 20) + (200.0 if chance.random() < 0.01 else 0.0)
+        if chance.random() >= 0.02:
+            frame = LineFrame(number + 2, number + 1, 135 + 20 * number, QUIET)
+            arrivals.receive(frame, 1_000.0 + 20 * number + late_ms)
+        if number % 30_000 == 29_999:
+            sizes[number] = len(pickle.dumps(arrivals))
+    assert max(sizes.values()) <= 1.05 * sizes[29_999]
+    assert sizes[29_999] < 60_000

@@ -1,5 +1,8 @@
 """Pacing, marks and what was heard, against a plain model of the line."""
 
+import pickle
+from collections import deque
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -166,6 +169,65 @@ def test_b011_a_barge_in_clears_once_and_sends_no_more_of_the_item() -> None:
     run(playback, line, 500)
     assert len(line.sent) == before + 1_600
     assert playback.played_to_end("b")
+
+
+@pytest.mark.parametrize("there_ms", [0, 40, 150])
+def test_after_a_barge_in_no_more_than_200_ms_of_old_audio_if_the_clear_acts_within_150(
+    there_ms: int,
+) -> None:
+    """The caller's ear is `there_ms` behind us; what sounds from the decision on counts."""
+    playback, line = playing(("old", numbered(80_000))), LineModel(there_ms=there_ms, back_ms=there_ms)
+    run(playback, line, 2_010)
+    before = len(line.played)
+    line.send(playback.clear(line.now_ms))
+    playback.queue("old", numbered(8_000))
+    run(playback, line, 1_000)
+    assert len(line.played) - before <= 200 * 8
+    assert line.buffered_bytes() == 0
+
+
+def test_after_a_barge_in_no_more_than_340_ms_of_old_audio_if_the_clear_never_acts() -> None:
+    playback, line = playing(("old", numbered(80_000))), LineModel(there_ms=20, back_ms=20)
+    run(playback, line, 2_010)
+    before = len(line.played)
+    assert playback.clear(line.now_ms) == [SendClear()]  # and it is lost
+    run(playback, line, 1_000)
+    assert len(line.played) - before <= 340 * 8
+
+
+def hear_out(playback: Playback, now_ms: int, until_ms: int) -> int:
+    """Tick over a line without delay, as quick as can be simulated; returns the time reached."""
+    ends_ms, echoes = now_ms, deque[tuple[int, str]]()
+    while now_ms < until_ms:
+        for command in playback.tick(now_ms):
+            if isinstance(command, SendMedia):
+                ends_ms = max(ends_ms, now_ms) + len(command.ulaw) // 8
+            else:
+                echoes.append((ends_ms, command.name))
+        now_ms += 20
+        while echoes and echoes[0][0] <= now_ms:
+            playback.mark(echoes.popleft()[1], now_ms)
+    return now_ms
+
+
+def test_an_hour_of_replies_some_broken_off_keeps_no_more_than_minutes_of_them() -> None:
+    """Replies of 2 s, each forgotten by its owner when it is over; every third is cleared half-way."""
+    playback, now_ms = Playback(), 0
+    playback.start(0)
+    sizes: list[int] = []
+    for number in range(3_600 // 3):
+        item, is_broken_off = f"r{number}", number % 3 == 0
+        playback.queue(item, numbered(16_000))
+        playback.finish(item)
+        now_ms = hear_out(playback, now_ms, now_ms + (1_000 if is_broken_off else 2_400))
+        if is_broken_off:
+            assert playback.clear(now_ms) == [SendClear()]
+        assert playback.played_to_end(item) == (not is_broken_off)
+        playback.drop(item)
+        now_ms = hear_out(playback, now_ms, now_ms + 600)
+        sizes.append(len(pickle.dumps(playback)))
+    assert max(sizes[100:]) <= max(sizes[:100]) + 500  # longer numbers, no more of them
+    assert max(sizes) < 8_000
 
 
 def test_b012_an_item_the_model_has_finished_is_interrupted_just_the_same() -> None:
