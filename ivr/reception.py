@@ -36,7 +36,6 @@ PREPARE_TIMEOUT_S = 1.5
 """A caller who hears nothing hangs up: with a database this slow the call begins as a new one."""
 OLDER_STREAM_TIMEOUT_S = 3.0
 """How long a stream waits for the last words of the one that broke before it; it may wait for transcripts."""
-MAX_DROPS_BACK = 5
 
 log = structlog.get_logger()
 
@@ -67,14 +66,6 @@ def spoken_topic(said: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
-    """How a stream begins. `resumed_from`: the dropped call whose talk goes on."""
-
-    setup: CallSetup
-    resumed_from: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class LiveCall:
     """A call that runs here. `over` is set when everything of it is written."""
 
@@ -102,11 +93,11 @@ class Reception:
         claim = Claim(parts.store, owner, start.call_sid, start.stream_sid, grant.to_number, flow_hash)
         await self._older_is_over(start.call_sid)
         try:
-            beginning = await self._prepare(business, claim)
+            setup = await self._prepare(business, claim)
         except CallTakenOver:
             log.info("call_is_over_already")
             return
-        await self._run(line, claim, beginning)
+        await self._run(line, claim, setup)
 
     def hand_over(self) -> None:
         """This worker stops: every call leaves at its next quiet moment, those that begin just now too."""
@@ -126,10 +117,10 @@ class Reception:
         except TimeoutError:
             log.warning("older_stream_lingers")
 
-    async def _run(self, line: CallerLink, claim: Claim, beginning: Beginning) -> None:
+    async def _run(self, line: CallerLink, claim: Claim, setup: CallSetup) -> None:
         parts, sid = self._parts, claim.call_sid
-        core = CallCore(beginning.setup, parts.clock.now_ms())
-        memory = parts.memory.of_call(claim.owner, sid, resumed_from=beginning.resumed_from)
+        core = CallCore(setup, parts.clock.now_ms())
+        memory = parts.memory.of_call(claim.owner, sid)
         call = Call(
             core,
             Surroundings(
@@ -164,24 +155,24 @@ class Reception:
             parts.metrics.calls_ended.labels(end.reason or "left").inc()
             log.info("stream_over", reason=end.reason or "left", last=core.transitions[-3:])
 
-    async def _prepare(self, business: Business, claim: Claim) -> Beginning:
+    async def _prepare(self, business: Business, claim: Claim) -> CallSetup:
         """Where this call begins. Without a database it begins as a new one."""
         try:
             async with asyncio.timeout(PREPARE_TIMEOUT_S), in_our_terms():
                 await claim.epoch()
                 row = await self._parts.store.get_call(claim.call_sid)
-                return await self._beginning(business, row)
+                return await self._setup(business, row)
         except (StorageUnavailable, TimeoutError) as error:
             log.warning("call_without_memory", error=type(error).__name__)
-            return Beginning(self._fresh(business, claim.call_sid))
+            return self._fresh(business, claim.call_sid)
 
-    async def _beginning(self, business: Business, row: CallRow | None) -> Beginning:
+    async def _setup(self, business: Business, row: CallRow | None) -> CallSetup:
         if row is None:
             raise CallTakenOver("the call was forgotten")
         if row.snapshot is None:
-            return await self._resumed(business, row) or Beginning(self._fresh(business, row.call_sid))
+            return await self._resumed(business, row) or self._fresh(business, row.call_sid)
         restored = restore(row.snapshot)
-        setup = replace(
+        return replace(
             self._fresh(business, row.call_sid),
             flow=engine.FlowState.from_json(restored.flow_json, business),
             opening=restored.opening or LINE_BROKE,
@@ -189,10 +180,12 @@ class Reception:
             exchange_no=restored.exchange_no,
             speed=restored.speed,
         )
-        return Beginning(setup, row.resumed_from)
 
-    async def _resumed(self, business: Business, row: CallRow) -> Beginning | None:
-        """The dropped call that this caller is taken back to, if there is one."""
+    async def _resumed(self, business: Business, row: CallRow) -> CallSetup | None:
+        """The dropped call that this caller is taken back to, if there is one.
+
+        It may itself have gone on with an earlier one, and dropped before a word: the brief knows that.
+        """
         policy, parts = business.resume, self._parts
         if policy.greeting == "never":
             return None
@@ -200,33 +193,20 @@ class Reception:
         dropped = await parts.store.find_dropped(business.id, row.caller, policy.within, datetime.now(UTC))
         if dropped is None:
             return None
-        talk, topic = await self._last_talk(dropped)
-        if not topic or not await parts.store.mark_resumed(row.call_sid, talk.call_sid):
-            return None  # nothing was said: nothing to go back to
-        restored = restore(dropped.snapshot or talk.snapshot)
+        brief = await parts.memory.resume_brief(dropped)
+        topic = spoken_topic([page.user_text for page in brief.exchanges])
+        if not topic or not await parts.store.mark_resumed(row.call_sid, dropped.call_sid):
+            return None  # nothing was said in it: nothing to go back to
+        restored = restore(dropped.snapshot)
         flow = engine.FlowState.from_json(restored.flow_json, business)
-        log.info("call_resumed", from_call=talk.call_sid, node=flow.node)
-        setup = replace(
+        log.info("call_resumed", from_call=dropped.call_sid, node=flow.node)
+        return replace(
             self._fresh(business, row.call_sid),
             flow=flow,
             opening=engine.resume_offer(business, flow, topic),
             resumed=True,
             speed=restored.speed,
         )
-        return Beginning(setup, talk.call_sid)
-
-    async def _last_talk(self, dropped: CallRow) -> tuple[CallRow, str]:
-        """The call in which something was said last, and its topic: a bad line may drop again before a word."""
-        call: CallRow | None = dropped
-        for _ in range(MAX_DROPS_BACK):
-            if call is None:
-                break
-            brief = await self._parts.memory.resume_brief(call)
-            topic = spoken_topic([page.user_text for page in brief.exchanges])
-            if topic or call.resumed_from is None:
-                return call, topic
-            call = await self._parts.store.get_call(call.resumed_from)
-        return dropped, ""
 
     def _fresh(self, business: Business, call_sid: str) -> CallSetup:
         return CallSetup(

@@ -77,8 +77,12 @@ async def restarts(place: Place, cluster: Cluster) -> None:
         without = await world.call(say(), say(), caller=ANN)
         assert (without.violations, without.end) == ((), EndReason.SERVICE_HUNG_UP)
         assert [event.text for event in without.of(EventKind.VERB)] == ["ConnectStream", "Redirect", "Hangup"]
-        greeted = without.of(EventKind.HEARD)[0]
-        assert greeted.at_ms < 4_000
+        heard = without.of(EventKind.HEARD)
+        assert heard[0].at_ms < 4_000
+        (ended,) = without.of(EventKind.STREAM_ENDED)
+        assert ended.text == "closed by the service: 1000"
+        # Nobody is kept in silence until there is a database again.
+        assert ended.at_ms - (heard[-1].until_ms or 0) < 8_000
         await cluster.start()
         assert await stored(world, without.call_sid) == [("third", "Good evening"), ("goodbye", "Goodbye")]
         row = await world.row(without.call_sid)

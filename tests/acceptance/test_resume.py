@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from ivr.phone.machine import Caller
 from ivr.phone.record import EndReason, EventKind
-from ivr.phone.script import AfterReply, BargeIn, BreakStream, DropLine, HangUp
+from ivr.phone.script import AfterReply, BargeIn, BreakStream, DropLine, HangUp, Wait
 from ivr.sandbox.brain import Question
 from memory.calls import CallStatus
 from tests.acceptance.world import (
@@ -179,6 +179,21 @@ async def a_broken_stream_comes_back(place: Place) -> None:
         assert world.rows("SELECT count(*) FROM calls") == [(2,)]
 
 
+async def breaks_before_the_words_are_known(place: Place) -> None:
+    """The new stream waits for what the old one still has to write."""
+    script = [
+        GREETING,
+        turn("words that come late", "An answer nobody hears", transcript_delay_ms=700),
+        turn("goodbye", "Goodbye", **calls("hang_up")),
+    ]
+    async with place.world(script) as world:
+        record = await world.call(say(), Wait(620), BreakStream(), say(gap_ms=1_000))
+        await world.ended(record.call_sid)
+
+        assert record.violations == ()
+        assert await world.words(record.call_sid) == [("words that come late", ""), ("goodbye", "Goodbye")]
+
+
 async def nobody_carries_it_any_more(place: Place) -> None:
     """Its worker stopped without another to take over. The next one finds it: by its caller, or by its age."""
     async with place.world([GREETING, turn(MARKED, LONG, 4_000)]) as world:
@@ -205,5 +220,6 @@ async def test_b082_b083_b090_calls_that_break_off(act: Act) -> None:
         too_late_to_resume,
         a_line_that_drops_again_before_a_word,
         a_broken_stream_comes_back,
+        breaks_before_the_words_are_known,
         nobody_carries_it_any_more,
     )
