@@ -10,20 +10,10 @@ from ivr.phone.board import DialOutcome
 from ivr.phone.record import CallRecord, EndReason, EventKind
 from ivr.phone.script import AfterReply, BargeIn, DropLine, HangUp, Say
 from memory.calls import CallStatus
-from tests.acceptance.world import (
-    FRONT_DESK,
-    GREETING,
-    Act,
-    Place,
-    World,
-    calls,
-    say,
-    speech,
-    together,
-    told,
-    turn,
-    until,
-)
+from tests.acceptance.businesses import FRONT_DESK
+from tests.acceptance.line import say, speech
+from tests.acceptance.model import GREETING, calls, told, turn
+from tests.acceptance.world import Act, Place, World, together, until
 
 COUNTED = " ".join([f"w{n}" for n in range(1, 20)] + ["ZULU"])
 """Twenty words; nobody who hangs on for the first quarter hears the last."""

@@ -17,7 +17,7 @@ from ivr import cli
 from memory.embedded import conninfo_of
 from memory.model import CallSnapshot
 from memory.store import Store
-from tests.acceptance.world import write_flows
+from tests.acceptance.businesses import write_flows
 
 VARIABLES = ("IVR_", "TWILIO_", "OPENAI_")
 

@@ -11,20 +11,10 @@ from ivr import liveness
 from ivr.phone.machine import Caller
 from ivr.phone.record import CallRecord, EndReason, EventKind
 from ivr.phone.script import AfterReply, At, BargeIn, BreakStream, DropLine, HangUp
-from tests.acceptance.world import (
-    BEN,
-    DENTAL,
-    GREETING,
-    PLUMBING,
-    Act,
-    Place,
-    heard_pitches_hz,
-    say,
-    together,
-    told,
-    turn,
-    until,
-)
+from tests.acceptance.businesses import BEN, DENTAL, PLUMBING
+from tests.acceptance.line import heard_pitches_hz, say
+from tests.acceptance.model import GREETING, told, turn
+from tests.acceptance.world import Act, Place, together, until
 
 
 def caller(number: int) -> Caller:

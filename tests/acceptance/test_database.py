@@ -11,7 +11,10 @@ from ivr.phone.script import AfterReply, HangUp
 from memory.calls import CallStatus
 from memory.embedded import EmbeddedPostgres
 from memory.migrate import upgrade
-from tests.acceptance.world import ANN, BEN, GREETING, Act, Place, World, calls, say, turn, until
+from tests.acceptance.businesses import ANN, BEN
+from tests.acceptance.line import say
+from tests.acceptance.model import GREETING, calls, turn
+from tests.acceptance.world import Act, Place, World, until
 from tests.pg import FAST, MIGRATIONS, server_folder
 
 

@@ -5,23 +5,10 @@ from typing import Any
 from ivr.phone.record import CallRecord, EndReason, EventKind
 from ivr.phone.script import AfterReply, At, BargeIn, DropLine, HangUp, Say, Wait
 from memory.calls import CallStatus
-from tests.acceptance.world import (
-    ANN,
-    BEN,
-    FRONT_DESK,
-    GREETING,
-    PLUMBING,
-    Act,
-    Place,
-    World,
-    calls,
-    say,
-    speech,
-    together,
-    told,
-    turn,
-    until,
-)
+from tests.acceptance.businesses import ANN, BEN, FRONT_DESK, PLUMBING
+from tests.acceptance.line import say, speech
+from tests.acceptance.model import GREETING, calls, told, turn
+from tests.acceptance.world import Act, Place, World, together, until
 
 HELLO = "Alpha Dental, how can I help you?"
 GOODBYE = turn("goodbye", "Goodbye", **calls("hang_up"))

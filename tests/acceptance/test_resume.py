@@ -7,21 +7,10 @@ from ivr.phone.record import EndReason, EventKind
 from ivr.phone.script import AfterReply, BargeIn, BreakStream, DropLine, HangUp, Wait
 from ivr.sandbox.brain import Question
 from memory.calls import CallStatus
-from tests.acceptance.world import (
-    ANN,
-    BEN,
-    GREETING,
-    PLUMBING,
-    Act,
-    Place,
-    World,
-    calls,
-    say,
-    together,
-    told,
-    turn,
-    until,
-)
+from tests.acceptance.businesses import ANN, BEN, PLUMBING
+from tests.acceptance.line import say
+from tests.acceptance.model import GREETING, calls, told, turn
+from tests.acceptance.world import Act, Place, World, together, until
 
 HELLO = "Alpha Dental, how can I help you?"
 MARKED = "Is Doctor Marigold there on Friday?"

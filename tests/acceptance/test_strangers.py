@@ -11,22 +11,10 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from ivr.phone.record import CallEvent, EndReason, EventKind
-from tests.acceptance.world import (
-    BEN,
-    DENTAL,
-    GREETING,
-    Act,
-    Place,
-    World,
-    arrival,
-    calls,
-    say,
-    speech,
-    stream_of,
-    turn,
-    until,
-    webhook,
-)
+from tests.acceptance.businesses import BEN, DENTAL
+from tests.acceptance.line import arrival, say, speech, stream_of, webhook
+from tests.acceptance.model import GREETING, calls, turn
+from tests.acceptance.world import Act, Place, World, until
 
 GARBAGE = (
     "not json",

@@ -12,18 +12,9 @@ from streamdouble.protocol import StreamIdentity
 from streamdouble.scenario import Expect, Say, Scenario, Step, Wait, WaitFor
 from streamdouble.session import Session, SessionConfig, SessionResult
 
-from tests.acceptance.world import (
-    GREETING,
-    Act,
-    Place,
-    World,
-    arrival,
-    speech,
-    stream_of,
-    together,
-    turn,
-    webhook,
-)
+from tests.acceptance.line import arrival, speech, stream_of, webhook
+from tests.acceptance.model import GREETING, turn
+from tests.acceptance.world import Act, Place, World, together
 
 
 def spoken(duration_ms: int = 460) -> Say:

@@ -8,26 +8,10 @@ from ivr.phone.machine import Caller
 from ivr.phone.record import CallEvent, EndReason, EventKind
 from ivr.phone.service import Service
 from memory.calls import CallStatus
-from tests.acceptance.world import (
-    ANN,
-    BEN,
-    GREETING,
-    TOKEN,
-    Act,
-    Balancer,
-    Json,
-    Place,
-    Worker,
-    World,
-    arrival,
-    calls,
-    say,
-    together,
-    turn,
-    until,
-    webhook,
-    worker,
-)
+from tests.acceptance.businesses import ANN, BEN, TOKEN
+from tests.acceptance.line import arrival, say, webhook
+from tests.acceptance.model import GREETING, calls, turn
+from tests.acceptance.world import Act, Balancer, Json, Place, Worker, World, together, until, worker
 
 
 @asynccontextmanager

@@ -5,25 +5,18 @@ PostgreSQL of the test's own. Nothing loads Whisper, a voice or an embedding mod
 """
 
 import asyncio
-import audioop
 import contextlib
 import gc
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
-from xml.etree import ElementTree
 
 import aiohttp
-import numpy as np
 import psycopg
-import yaml
 from structlog.testing import capture_logs
-from websockets.asyncio.server import ServerConnection
-from websockets.asyncio.server import serve as serve_websocket
 
 from callflows.parse import load_folder
 from ivr.app import ServeOptions, Service, bind, speech_model
@@ -32,13 +25,8 @@ from ivr.phone.board import DialOutcome
 from ivr.phone.call import Surroundings, place_call
 from ivr.phone.machine import Caller
 from ivr.phone.network import Network
-from ivr.phone.record import CallEvent, CallRecord, EventKind
-from ivr.phone.script import AfterReply, CallScript, Say, Step
-from ivr.sandbox.brain import Answer, HearPlan, Manners, Question
-from ivr.sandbox.script import parse_script
-from ivr.sandbox.scripted import ScriptedBrain, Stage
-from ivr.sandbox.server import Sandbox
-from ivr.sandbox.speech import NoSpeech
+from ivr.phone.record import CallEvent, CallRecord
+from ivr.phone.script import CallScript, Step
 from ivr.settings import Settings
 from memory.audio_store import AudioStore
 from memory.calls import CallRow, CallStatus
@@ -48,85 +36,13 @@ from memory.service import Memory
 from memory.store import Store
 from memory.store_turns import TurnRecord
 from memory.summarise import ExtractiveSummariser
+from tests.acceptance.businesses import ANN, DENTAL, TOKEN, write_flows
+from tests.acceptance.line import network_voice
+from tests.acceptance.model import Model, model_server
 
-TOKEN = "an auth token for tests"
-DENTAL, PLUMBING = "+16175550140", "+13125550160"
-FRONT_DESK = "+16175550141"
-ANN, BEN = Caller("+12025550143"), Caller("+12025550144")
 PATIENCE_S = 30.0
-
 T = TypeVar("T")
 Json = dict[str, Any]
-
-BUSINESSES: Json = {
-    "alpha": {
-        "id": "alpha",
-        "name": "Alpha Dental",
-        "numbers": [DENTAL],
-        "timezone": "America/New_York",
-        "greeting": "Alpha Dental, how can I help you?",
-        "transfers": {"front_desk": {"number": FRONT_DESK, "description": "books appointments"}},
-        "on_model_down": {"say": "Our assistant is away.", "transfer": "front_desk"},
-        "start": "talk",
-        "nodes": {"talk": {"type": "talk", "instructions": "Help."}},
-    },
-    "beta": {
-        "id": "beta",
-        "name": "Beta Plumbing",
-        "numbers": [PLUMBING],
-        "timezone": "America/Chicago",
-        "greeting": "Beta Plumbing, what can we do for you?",
-        "on_model_down": {"say": "Nobody can take your call now."},
-        "start": "talk",
-        "nodes": {"talk": {"type": "talk", "instructions": "Help."}},
-    },
-}
-
-GREETING: Json = {"start": True, "repeat": True, "say": "Hello there", "audio_ms": 400}
-"""What the model answers to words of our own. The script does not repeat them: `Model.own_words` has them."""
-
-
-def turn(hear: str, say: str, audio_ms: int = 500, **more: Any) -> Json:
-    """The caller says `hear` and is answered `say`."""
-    return {"any": True, "transcript": hear, "say": say, "audio_ms": audio_ms, **more}
-
-
-def calls(name: str, **arguments: Any) -> Json:
-    """A function call for a turn."""
-    return {"call": {"name": name, "arguments": arguments}}
-
-
-def speech(duration_ms: int = 450, hz: int = 300) -> bytes:
-    """What the model's voice detection takes for speech, µ-law 8 kHz."""
-    seconds = np.arange(8 * duration_ms) / 8_000
-    pcm = (8_000 * np.sin(2 * np.pi * hz * seconds)).astype("<i2")
-    return audioop.lin2ulaw(pcm.tobytes(), 2)
-
-
-def say(text: str = "", gap_ms: int = 350) -> Say:
-    """The caller speaks, once the far side has been heard out."""
-    return Say(speech(), text, AfterReply(gap_ms))
-
-
-def pitch_hz(ulaw: bytes) -> float:
-    """The strongest tone of some µ-law audio."""
-    pcm = np.frombuffer(audioop.ulaw2lin(ulaw, 2), "<i2").astype(np.float64)
-    spectrum = np.abs(np.fft.rfft(pcm * np.hanning(len(pcm)), 1 << 16))
-    return float(spectrum.argmax()) * 8_000 / (1 << 16)
-
-
-def network_voice(text: str) -> bytes:
-    """How the network says a `<Say>`: shorter than life."""
-    return speech(400 if text else 0, 200)
-
-
-def heard_pitches_hz(record: CallRecord) -> list[float]:
-    """The tone of each stretch in which the far side was heard."""
-    return [
-        pitch_hz(record.heard_between(e.at_ms, e.until_ms))
-        for e in record.of(EventKind.HEARD)
-        if e.until_ms is not None and e.until_ms - e.at_ms >= 100
-    ]
 
 
 async def until(condition: Callable[[], bool | Awaitable[bool]], timeout_s: float = PATIENCE_S) -> None:
@@ -137,84 +53,6 @@ async def until(condition: Callable[[], bool | Awaitable[bool]], timeout_s: floa
             if found if isinstance(found, bool) else await found:
                 return
             await asyncio.sleep(0.02)
-
-
-class _NotingBrain:
-    """A scripted brain whose questions are kept."""
-
-    def __init__(self, brain: ScriptedBrain, questions: list[Question]) -> None:
-        self._brain = brain
-        self._questions = questions
-
-    @property
-    def manners(self) -> Manners:
-        return self._brain.manners
-
-    def hear(self, item_id: str) -> HearPlan:
-        return self._brain.hear(item_id)
-
-    def answer(self, question: Question) -> Answer:
-        if not question.text_only:  # the probe
-            self._questions.append(question)
-        return self._brain.answer(question)
-
-
-class _NotingStage(Stage):
-    """A script whose brains keep their questions."""
-
-    questions: list[Question]
-
-    def brain(self) -> ScriptedBrain:
-        return _NotingBrain(super().brain(), self.questions)  # type: ignore[return-value]  # the same protocol
-
-
-class Model(Sandbox):
-    """The scripted sandbox, which counts its sessions and keeps what it was asked."""
-
-    def __init__(self, script: Json | list[Json]) -> None:
-        stage = _NotingStage(parse_script(yaml.safe_dump(script, sort_keys=False), "script.yaml"))
-        self.questions: list[Question] = []
-        stage.questions = self.questions
-        super().__init__(NoSpeech(), stage)
-        self.open_sessions = 0
-        self.sessions = 0
-
-    async def handle(self, socket: ServerConnection) -> None:
-        """See `Sandbox`."""
-        self.sessions += 1
-        self.open_sessions += 1
-        try:
-            await super().handle(socket)
-        finally:
-            self.open_sessions -= 1
-
-    def own_words(self) -> list[str]:
-        """Everything the model was told to say word for word, in order."""
-        asked = [q.instructions.partition("Say exactly: ") for q in self.questions]
-        return [words for _, told, words in asked if told]
-
-    def answered(self) -> list[Question]:
-        """The questions that were turns of the caller."""
-        return [q for q in self.questions if "Say exactly: " not in q.instructions]
-
-
-def told(question: Question) -> str:
-    """Everything a question told the model, as one text."""
-    return "\n".join([question.instructions, *(line.text for line in question.lines)])
-
-
-@contextlib.asynccontextmanager
-async def model_server(script: Json | list[Json]) -> AsyncIterator[tuple[Model, str]]:
-    """A scripted model on a port of its own; its Realtime address."""
-    model = Model(script)
-    quiet = logging.getLogger("tests.model")  # a call that ends before its session is open is no news
-    quiet.disabled = True
-    server = serve_websocket(
-        model.handle, "127.0.0.1", 0, process_request=model.admit, compression=None, logger=quiet
-    )
-    async with server as listening:
-        port = next(iter(listening.sockets)).getsockname()[1]
-        yield model, f"ws://127.0.0.1:{port}/v1"
 
 
 @dataclass
@@ -278,25 +116,6 @@ class Worker:
     async def is_idle(self) -> bool:
         """No stream runs."""
         return await self.metric("calls_active") == 0
-
-
-async def webhook(service: phone.Service, path: str, form: Mapping[str, str]) -> tuple[int, str]:
-    """A signed webhook: status and TwiML."""
-    async with phone.open_http() as http:
-        url = service.voice_url.removesuffix(phone.VOICE_PATH) + path
-        answer = await phone.Webhooks(service, http).ask(url, "POST", tuple(form.items()), "once")
-    return answer.status, answer.text
-
-
-def arrival(call_sid: str, caller: str = ANN.number, to: str = DENTAL) -> dict[str, str]:
-    """What Twilio posts when a call arrives."""
-    return {"CallSid": call_sid, "AccountSid": "AC1", "From": caller, "To": to, "CallStatus": "ringing"}
-
-
-def stream_of(twiml: str) -> tuple[str, dict[str, str]]:
-    """Where the document has the stream opened, and with which parameters."""
-    (stream,) = ElementTree.fromstring(twiml).iter("Stream")
-    return stream.attrib["url"], {p.attrib["name"]: p.attrib["value"] for p in stream.iter("Parameter")}
 
 
 class Balancer:
@@ -421,15 +240,6 @@ def rows(database_url: str, statement: str) -> list[tuple[Any, ...]]:
     """The answer to some SQL."""
     with psycopg.connect(conninfo_of(database_url), autocommit=True) as connection:
         return connection.execute(statement.encode()).fetchall()
-
-
-def write_flows(folder: Path, changes: dict[str, Json] | None = None) -> Path:
-    """The two businesses as files, with some of their settings changed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, business in BUSINESSES.items():
-        text = yaml.safe_dump(business | (changes or {}).get(name, {}), sort_keys=False)
-        (folder / f"{name}.yaml").write_text(text)
-    return folder
 
 
 def settings_for(folder: Path, database_url: str, model_url: str, **env: str) -> Settings:
