@@ -33,6 +33,9 @@ SETTLE_S = 5.0
 """After the last call was placed, before measuring: greetings are over, caches warm."""
 CALM_CPU = 0.05
 CALM_TIMEOUT_S = 90.0
+PEERS_LATE_MS = 5.0
+OTHERS_ON_CORE = 0.05
+"""Above these the machine was busy with other things, and neither delays nor CPU are the server's alone."""
 FIR_DELAY_MS = 23 / 16
 """Our resampler's group delay, each way; it does not show in the number of samples, so it is added."""
 DIAL_TRIES = 5
@@ -71,6 +74,15 @@ class Figures:
     out_ms: Delay
     rss_mb_per_call: float
     replies: int
+    peers_late_ms: float
+    """p99 of how late the phones themselves sent their frames."""
+    others_on_core: float
+    """Share of the server's core that other programs took, 0-1. `nan` where it is not known."""
+
+    @property
+    def is_sound(self) -> bool:
+        """The machine was quiet enough for the figures to be the server's."""
+        return self.peers_late_ms <= PEERS_LATE_MS and not self.others_on_core > OTHERS_ON_CORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +132,12 @@ def _pin_ourselves() -> bool:
 
 def _pin_server(process: psutil.Process) -> None:
     """Move the server, with all its threads but without its children, to the first core."""
-    if not hasattr(os, "sched_setaffinity"):
-        return
-    free = set(range(os.cpu_count() or 1)) - os.sched_getaffinity(0)
-    if not free:
+    core = _servers_core()
+    if core is None:
         return
     for thread in process.threads():
         with contextlib.suppress(ProcessLookupError):
-            os.sched_setaffinity(thread.id, {min(free)})
+            os.sched_setaffinity(thread.id, {core})
 
 
 async def _measure_one(kind: ServerKind, calls: int, seconds: float) -> Figures:
@@ -139,9 +149,11 @@ async def _measure_one(kind: ServerKind, calls: int, seconds: float) -> Figures:
         try:
             await exchange.start(secrets.token_hex(4))
             await asyncio.sleep(SETTLE_S)
-            begin_s, cpu_before_s = monotonic(), _cpu_s(server.process)
+            del exchange.late_s[:]
+            begin_s, cpu_before_s, core_before_s = monotonic(), _cpu_s(server.process), _core_busy_s()
             await asyncio.sleep(seconds)
             end_s, cpu_s = monotonic(), _cpu_s(server.process) - cpu_before_s
+            core_s = _core_busy_s() - core_before_s
             rss_mb = (server.process.memory_info().rss - rss_before) / 1e6
             dead = exchange.dead()
         finally:
@@ -158,7 +170,26 @@ async def _measure_one(kind: ServerKind, calls: int, seconds: float) -> Figures:
         out_ms=_delay(out_ms, extra_ms),
         rss_mb_per_call=rss_mb / calls,
         replies=len(out_ms),
+        peers_late_ms=float(np.percentile(np.array(exchange.late_s), 99)) * 1_000,
+        others_on_core=(core_s - cpu_s) / (end_s - begin_s),
     )
+
+
+def _servers_core() -> int | None:
+    """The core that was left to the server, if one was."""
+    if not hasattr(os, "sched_getaffinity"):
+        return None
+    free = set(range(os.cpu_count() or 1)) - os.sched_getaffinity(0)
+    return min(free, default=None)
+
+
+def _core_busy_s() -> float:
+    """CPU that the server's core has given to anybody so far."""
+    core = _servers_core()
+    if core is None:
+        return float("nan")
+    times = psutil.cpu_times(percpu=True)[core]
+    return float(times.user + times.system + times.nice)
 
 
 def _cpu_s(process: psutil.Process) -> float:
@@ -290,12 +321,14 @@ def _delays(
     if len(notes) != len(phones):
         raise BenchFailed(f"{len(phones)} calls, but {len(notes)} model sessions that heard something")
     pairs = list(zip(phones, notes, strict=True))
-    inward = [_in_ms(np.array(p.sent_s), np.array(n.heard_s), np.array(n.heard_ms), window) for p, n in pairs]
-    outward = [_out_ms(np.array(n.spoke_s), np.array(p.came_s), window) for p, n in pairs]
+    inward = [
+        in_delays_ms(np.array(p.sent_s), np.array(n.heard_s), np.array(n.heard_ms), window) for p, n in pairs
+    ]
+    outward = [out_delays_ms(np.array(n.spoke_s), np.array(p.came_s), window) for p, n in pairs]
     return np.concatenate(inward), np.concatenate(outward)
 
 
-def _in_ms(
+def in_delays_ms(
     sent_s: NDArray[np.float64],
     heard_s: NDArray[np.float64],
     heard_ms: NDArray[np.float64],
@@ -308,7 +341,7 @@ def _in_ms(
     return np.asarray((heard_s[at[there]] - sent_s[chosen[there]]) * 1_000)
 
 
-def _out_ms(
+def out_delays_ms(
     spoke_s: NDArray[np.float64], came_s: NDArray[np.float64], window: tuple[float, float]
 ) -> NDArray[np.float64]:
     """Of each reply begun in the window: until the caller got the first sound of it."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from math import isnan
 from pathlib import Path
 
 from rich.console import Console
@@ -38,22 +39,19 @@ def _figures(figures: Figures) -> dict[str, object]:
         "out_ms": {"p50": figures.out_ms.p50, "p99": figures.out_ms.p99},
         "rss_mb_per_call": figures.rss_mb_per_call,
         "replies": figures.replies,
+        "peers_late_ms": figures.peers_late_ms,
+        "others_on_core": None if isnan(figures.others_on_core) else figures.others_on_core,
+        "is_sound": figures.is_sound,
     }
 
 
 def _table(results: Results) -> Table:
-    table = Table(title="CPU of the server's process; added delay each way; memory")
-    for heading in (
-        "server",
-        "calls",
-        "CPU ms / call-s",
-        "in p50",
-        "in p99",
-        "out p50",
-        "out p99",
-        "MB / call",
-    ):
-        table.add_column(heading, justify="left" if heading == "server" else "right")
+    table = Table(
+        title="CPU: ms a call and second, the server's process. Delays: ms. Memory: MB a call.",
+        caption="*: the machine was busy with other programs, or too slow for its own phones: not sound.",
+    )
+    for heading in ("server", "calls", "CPU", "in p50", "in p99", "out p50", "out p99", "memory", ""):
+        table.add_column(heading, justify="left" if heading == "server" else "right", no_wrap=True)
     for kind, by_calls in results.items():
         for calls, f in by_calls.items():
             delays = (f.in_ms.p50, f.in_ms.p99, f.out_ms.p50, f.out_ms.p99)
@@ -61,8 +59,9 @@ def _table(results: Results) -> Table:
                 kind,
                 str(calls),
                 f"{f.cpu_ms_per_call_s:.2f}",
-                *(f"{ms:.1f} ms" for ms in delays),
+                *(f"{ms:.1f}" for ms in delays),
                 f"{f.rss_mb_per_call:.2f}",
+                "" if f.is_sound else "*",
             )
     return table
 

@@ -168,6 +168,8 @@ class Exchange:
         self._dial = dial
         self._stagger_s = stagger_s
         self._calls = calls
+        self.late_s = array("d")
+        """How late each frame was sent: the phones' own fault, or the machine's."""
         self._due: list[tuple[float, int]] = []
         self._talking: asyncio.Task[None] | None = None
 
@@ -209,6 +211,7 @@ class Exchange:
             while self._due and self._due[0][0] <= now_s:
                 due_s, no = self._due.pop(0)
                 self.phones[no].send_frame()
+                self.late_s.append(monotonic() - due_s)
                 bisect.insort(self._due, (due_s + FRAME_S, no))
             wait_s = self._due[0][0] - monotonic() if self._due else FRAME_S
             await asyncio.sleep(max(SLOT_S, wait_s))  # less, and uvloop would spin

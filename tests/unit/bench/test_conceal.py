@@ -37,7 +37,9 @@ def test_a_known_distance() -> None:
     scores = measure({"noise": to_pcm16(noise)}, {"bursts": [no % 50 >= 20 for no in range(50)]})
     silence = scores["bursts"]["noise"][Way.SILENCE]
     level_db = 20 * np.log10(3_000 / 10.2)  # the floor is that of noise with σ = 10.2
-    assert silence.distance_db == pytest.approx(level_db - 2.5, abs=4)  # −2.5 dB: mean of log of an exponential
+    assert silence.distance_db == pytest.approx(
+        level_db - 2.5, abs=4
+    )  # −2.5 dB: mean of log of an exponential
 
 
 def test_ours_is_nearest_on_a_voice_with_scattered_losses() -> None:
