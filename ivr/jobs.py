@@ -5,7 +5,7 @@ import signal
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from ivr.app import database, embedding_model, embedding_process
+from ivr.foundations import database, embedding_model, embedding_process
 from ivr.settings import Settings
 from memory.embed import Embedder
 from memory.jobs import JobTools, run_worker

@@ -120,6 +120,8 @@ class Liveness:
         del self._checks[call_sid]
         try:
             await self._drop(call_sid, epoch)
+        except faults.StorageUnavailable as error:  # then the sweep finds it
+            log.warning("drop_not_noted", call_sid=call_sid, error=str(error))
         except faults.MemoryFault:
             log.exception("drop_not_noted", call_sid=call_sid)
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from rich.console import Console
 
 from callflows.parse import load_folder
-from ivr.app import database, flow_folder
 from ivr.errors import CallthreadError
+from ivr.foundations import database, flow_folder
 from ivr.places import migrations
 from ivr.settings import Settings
 from ivr.show import as_json as call_json

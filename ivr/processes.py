@@ -6,7 +6,9 @@ import os
 import socket
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Any
 
 import structlog
 
@@ -26,7 +28,14 @@ class ChildFailed(CallthreadError):
 async def child(arguments: Sequence[str], env: Mapping[str, str] | None = None) -> AsyncIterator[Process]:
     """`python -m ARGUMENTS` while the block runs; SIGTERM at its end, SIGKILL if that does not help."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "ivr.child", *arguments, stdin=PIPE, env={**os.environ, **(env or {})}
+        sys.executable,
+        "-m",
+        "ivr.child",
+        *arguments,
+        stdin=PIPE,
+        env={**os.environ, **(env or {})},
+        # Ctrl-C is for us alone: a model that dies with it could not say goodbye to live calls.
+        start_new_session=True,
     )
     try:
         yield process
@@ -76,12 +85,32 @@ async def _listens(host: str, port: int) -> bool:
     return True
 
 
-async def keep_running(arguments: Sequence[str], env: Mapping[str, str] | None, name: str) -> None:
-    """Run a process until cancelled; one that dies is started again, ever more slowly."""
+async def background(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
+    """Run `work` until the stack unwinds."""
+    task = asyncio.ensure_future(work)
+
+    async def stop() -> None:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    stack.push_async_callback(stop)
+
+
+async def keep_running(
+    arguments: Sequence[str], env: Mapping[str, str] | None, name: str, first: Process | None = None
+) -> None:
+    """Run a process until cancelled; one that dies is started again, ever more slowly.
+
+    `first`: one that runs already, and that somebody else stops.
+    """
     pause_s = 1.0
     while True:
-        async with child(arguments, env) as process:
-            code = await process.wait()
+        if first is not None:
+            code, first = await first.wait(), None
+        else:
+            async with child(arguments, env) as process:
+                code = await process.wait()
         log.error("child_died", name=name, code=code, again_in_s=pause_s)
         await asyncio.sleep(pause_s)
         pause_s = min(60.0, pause_s * 2)

@@ -88,6 +88,10 @@ def _database_url(value: SecretStr) -> SecretStr:
     parts = urlsplit(value.get_secret_value())
     if parts.scheme not in ("postgresql", "postgres"):
         raise ValueError("must begin with postgresql://")
+    try:
+        _ = parts.port
+    except ValueError:
+        raise ValueError("its port is no number up to 65535") from None
     return value
 
 

@@ -3,6 +3,7 @@
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import numpy as np
 from rich.console import Console
@@ -48,7 +49,10 @@ async def utterance(voice: Voice, text: str) -> Utterance:
 
 async def place(settings: Settings, plan: Plan, out: Console) -> int:
     """Place the call and tell what happens. Returns the exit code: 1 if the service broke the protocol."""
+    if urlsplit(plan.url).scheme not in ("http", "https"):
+        raise CallthreadError(f"{plan.url}: not the service's address; it looks like http://127.0.0.1:8080")
     service = service_of(settings, plan.url)
+    _check_keys(plan.digits)
     utterances = await _utterances(plan)
     network = _network(plan.loss)
     call = CallPlan(
@@ -96,6 +100,12 @@ async def _utterances(plan: Plan) -> tuple[Utterance, ...]:
             voice = await stack.enter_async_context(Voice())
             spoken += [await utterance(voice, text) for text in plan.say]
     return tuple(spoken)
+
+
+def _check_keys(digits: str) -> None:
+    wrong = set(digits) - set("0123456789*#ABCDw")
+    if wrong:
+        raise CallthreadError("--dtmf: keys are 0-9, *, #, A-D, and w waits half a second")
 
 
 def _network(trace: Path | None) -> Network:

@@ -21,16 +21,24 @@ STATEMENT_TIMEOUT_S = 5.0
 class Database:
     """A pool of connections to one database. Dead ones are found before they are used, and replaced."""
 
-    def __init__(self, url: str, *, pool_size: int = 5, timeout_s: float = STATEMENT_TIMEOUT_S) -> None:
-        """`timeout_s` bounds each transaction, connecting included."""
+    def __init__(
+        self,
+        url: str,
+        *,
+        pool_size: int = 5,
+        timeout_s: float = STATEMENT_TIMEOUT_S,
+        name: str = "callthread",
+    ) -> None:
+        """`timeout_s` bounds each transaction, connecting included. `name` is how the server shows us to others."""
         self._timeout_s = timeout_s
+        self._name = name
         self._engine: AsyncEngine = create_async_engine(
             normalise_url(url),
             pool_size=pool_size,
             max_overflow=pool_size,
             pool_timeout=POOL_TIMEOUT_S,
             pool_pre_ping=True,
-            connect_args={"connect_timeout": CONNECT_TIMEOUT_S},
+            connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "application_name": name},
         )
 
     async def close(self) -> None:

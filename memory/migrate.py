@@ -8,7 +8,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, NullPool, create_engine
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from memory.embedded import normalise_url
 from memory.errors import StorageUnavailable
@@ -30,8 +30,8 @@ def upgrade(url: str, script_location: Path) -> None:
         with _one_at_a_time, engine.connect() as connection:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
-    except OperationalError as error:
-        raise StorageUnavailable(str(error.orig)) from error
+    except DBAPIError as error:
+        raise StorageUnavailable(" ".join(str(error.orig).split())) from error
     finally:
         engine.dispose()
 
@@ -46,8 +46,8 @@ def is_current(url: str, script_location: Path) -> bool:
     try:
         with engine.connect() as connection:
             return set(MigrationContext.configure(connection).get_current_heads()) == heads
-    except OperationalError as error:
-        raise StorageUnavailable(str(error.orig)) from error
+    except DBAPIError as error:
+        raise StorageUnavailable(" ".join(str(error.orig).split())) from error
     finally:
         engine.dispose()
 

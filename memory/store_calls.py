@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, Select, and_, delete, func, select, update
+from sqlalchemy import Row, Select, and_, delete, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -11,10 +11,19 @@ from memory.calls import CallRow, CallStatus
 from memory.database import Database, check_business, clean_json
 from memory.errors import CallOver, StaleEpoch, UnknownCall
 from memory.model import CallSnapshot
-from memory.schema import calls, flow_documents, spent_tokens
+from memory.schema import calls, flow_documents, pages, spent_tokens
 
 SETTLED = (CallStatus.FINISHED, CallStatus.TRANSFERRED)
 """Ways to end that leave nothing to resume."""
+
+
+WORKER_PREFIX = "callthread-worker-"
+OTHER_WORKERS = text(
+    """
+    SELECT count(DISTINCT application_name) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name LIKE :like AND application_name <> :mine
+    """
+)
 
 
 class CallStore(Database):
@@ -137,6 +146,11 @@ class CallStore(Database):
                 calls.c.business_id == business_id,
                 calls.c.caller == caller,
                 calls.c.status == CallStatus.DROPPED,
+                # A call that rang and got no stream, or broke before a word, has no thread to go on with.
+                or_(
+                    calls.c.resumed_from.is_not(None),
+                    select(pages.c.page_id).where(pages.c.call_id == calls.c.call_sid).exists(),
+                ),
             )
             .where(calls.c.last_activity_at >= now - within, ~overtaken)
             .order_by(calls.c.last_activity_at.desc())
@@ -202,6 +216,12 @@ class CallStore(Database):
         ended = stale.values(status=CallStatus.DROPPED, ended_at=calls.c.last_activity_at)
         async with self.transaction() as connection:
             return list((await connection.execute(ended.returning(calls.c.call_sid))).scalars())
+
+    async def other_workers(self) -> int:
+        """How many workers beside this one are connected to the database now (by their names, `WORKER_PREFIX`)."""
+        async with self.transaction() as connection:
+            found = await connection.execute(OTHER_WORKERS, {"like": f"{WORKER_PREFIX}%", "mine": self._name})
+            return int(found.scalar_one())
 
     async def save_flow(self, flow_hash: str, yaml: str) -> None:
         """Keep a flow document under its hash: a call is restored on the version it began with."""

@@ -157,6 +157,8 @@ class WebDeps:
     """Runs one whole call on an accepted stream. The link is closed after it."""
     ready: Callable[[], Awaitable[Readiness]]
     draining: Callable[[], bool]
+    pause_s: Callable[[], int] = lambda: 2
+    """How long a caller waits whom a draining worker sends on."""
     limits: WebLimits = field(default_factory=WebLimits)
     now: Callable[[], float] = time.time
     """Unix time, s: tokens cross workers."""

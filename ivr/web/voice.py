@@ -20,7 +20,6 @@ STATUS_PATH = "/twilio/status"
 TRANSFERRED_PATH = "/twilio/transferred"
 MEDIA_PATH = "/twilio/media"
 
-DRAIN_PAUSE_S = 2
 NO_SUCH_NUMBER = "This number is not in service. Please check the number and call again. Goodbye."
 NOBODY_KNOWS = "We are sorry, we cannot take your call right now. Please call again later."
 
@@ -168,7 +167,9 @@ class VoiceRoutes:
     def _go_on(self, hook: Webhook, business: BusinessInfo, say: str) -> str:
         if self._deps.draining():
             # Another worker, or this one started anew, takes the call; the count of streams stays.
-            return twiml.wait_and_redirect(DRAIN_PAUSE_S, self._continue_url(hook, hook.streams_before))
+            return twiml.wait_and_redirect(
+                self._deps.pause_s(), self._continue_url(hook, hook.streams_before)
+            )
         if hook.streams_before >= self._deps.limits.streams_per_call:
             log.error("too_many_streams", streams_before=hook.streams_before)
             return self._apology(hook, business)

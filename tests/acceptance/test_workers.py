@@ -87,5 +87,35 @@ async def one_stops_and_hands_its_calls_over(place: Place) -> None:
         assert await second.metric("calls_started_total") == 2
 
 
+async def one_that_is_alone_lets_its_calls_go_on(place: Place) -> None:
+    """Nobody could take them over, so nobody is cut off: the call ends as if nothing were."""
+    script = [
+        GREETING,
+        turn("first", "An answer to the question", 600),
+        turn("goodbye", "Goodbye", **calls("hang_up")),
+    ]
+    async with place.world(script, IVR_DRAIN_S="60") as world:
+        talking = asyncio.Event()
+
+        def on_event(event: CallEvent) -> None:
+            if event.kind is EventKind.SAID:
+                talking.set()
+
+        running = asyncio.create_task(world.call(say(), say(), on_event=on_event))
+        await talking.wait()
+        world.worker.drain()
+        status, body = await world.worker.readiness()
+        assert (status, body["draining"]) == (503, True)
+        record = await running
+        assert (record.violations, record.end) == ((), EndReason.SERVICE_HUNG_UP)
+        row = await world.ended(record.call_sid)
+        assert (row.status, row.epoch) == (CallStatus.FINISHED, 1)
+        assert len(await world.turns(record.call_sid)) == 2
+
+
 async def test_b097_b109_two_workers_behind_one_address(act: Act) -> None:
-    await act(webhooks_at_one_streams_at_the_other, one_stops_and_hands_its_calls_over)
+    await act(
+        webhooks_at_one_streams_at_the_other,
+        one_stops_and_hands_its_calls_over,
+        one_that_is_alone_lets_its_calls_go_on,
+    )

@@ -19,7 +19,8 @@ import psycopg
 from structlog.testing import capture_logs
 
 from callflows.parse import load_folder
-from ivr.app import ServeOptions, Service, bind, speech_model
+from ivr.app import ServeOptions, Service, bind, worker_name
+from ivr.foundations import speech_model
 from ivr.phone import service as phone
 from ivr.phone.board import DialOutcome
 from ivr.phone.call import Surroundings, place_call
@@ -264,7 +265,7 @@ async def worker(settings: Settings) -> AsyncIterator[Worker]:
     book = load_folder(settings.callflows or Path())
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(speech_model(settings))
-        store = Store(settings.database_url.get_secret_value())
+        store = Store(settings.database_url.get_secret_value(), name=worker_name())
         stack.push_async_callback(store.close)
         memory = Memory(store, AudioStore(settings.audio_url), None)
         service = Service(settings, ServeOptions(port=0), book, store, memory, server)

@@ -7,8 +7,8 @@ import pytest
 
 from memory.calls import CallRow, CallStatus
 from memory.errors import CallOver, StaleEpoch, UnknownCall
-from memory.model import CallSnapshot
-from memory.store import Store
+from memory.model import CallSnapshot, Exchange
+from memory.store import WORKER_PREFIX, AudioPaths, Store
 
 ANA = "+12025550111"
 BEN = "+12025550122"
@@ -21,7 +21,8 @@ async def open_call(store: Store, sid: str, business: str = "bakery", caller: st
 
 
 async def drop(store: Store, sid: str, business: str = "bakery", caller: str | None = ANA) -> None:
-    await open_call(store, sid, business, caller)
+    row = await open_call(store, sid, business, caller)
+    await store.commit_page(row.owner, Exchange(sid, 1, "Do you bake rye?", "Yes."), AudioPaths())
     await store.end_call(sid, CallStatus.DROPPED)
 
 
@@ -188,3 +189,28 @@ async def test_text_that_postgres_refuses_is_cleaned(store: Store) -> None:
     row = await store.get_call("CA1")
     assert row is not None and row.snapshot is not None
     assert row.snapshot.state == {"said": ["ab", "?"]}
+
+
+async def test_a_call_in_which_nothing_was_said_does_not_hide_the_one_before(store: Store) -> None:
+    await drop(store, "CA1")
+    await open_call(store, "CA2")  # it rang, and no stream came
+    await store.end_call("CA2", CallStatus.DROPPED)
+    assert await found(store) == "CA1"
+
+
+async def test_one_that_went_on_with_it_before_a_word_does(store: Store) -> None:
+    await drop(store, "CA1")
+    await open_call(store, "CA2")
+    await store.mark_resumed("CA2", "CA1")
+    await store.end_call("CA2", CallStatus.DROPPED)
+    assert await found(store) == "CA2"
+
+
+async def test_workers_see_each_other_and_nobody_else(database_url: str) -> None:
+    one, two, other = (Store(database_url, name=f"{WORKER_PREFIX}{n}") for n in (1, 1, 2))
+    tool = Store(database_url)
+    assert [await store.other_workers() for store in (one, two, tool)] == [0, 0, 1]
+    assert await other.other_workers() == 1
+    assert await one.other_workers() == 1
+    for store in (one, two, other, tool):
+        await store.close()
