@@ -50,18 +50,17 @@ def _table(results: Results) -> Table:
         title="CPU: ms a call and second, the server's process. Delays: ms. Memory: MB a call.",
         caption="*: the machine was busy with other programs, or too slow for its own phones: not sound.",
     )
-    for heading in ("server", "calls", "CPU", "in p50", "in p99", "out p50", "out p99", "memory", ""):
+    for heading in ("server", "calls", "CPU", "in p50", "in p99", "out p50", "out p99", "memory"):
         table.add_column(heading, justify="left" if heading == "server" else "right", no_wrap=True)
     for kind, by_calls in results.items():
         for calls, f in by_calls.items():
             delays = (f.in_ms.p50, f.in_ms.p99, f.out_ms.p50, f.out_ms.p99)
             table.add_row(
-                kind,
+                kind if f.is_sound else f"{kind} *",
                 str(calls),
                 f"{f.cpu_ms_per_call_s:.2f}",
                 *(f"{ms:.1f}" for ms in delays),
                 f"{f.rss_mb_per_call:.2f}",
-                "" if f.is_sound else "*",
             )
     return table
 
