@@ -13,7 +13,9 @@ from tests.unit.audio.signals import from_pcm16, snr_db, to_pcm16, tone
 
 @pytest.mark.parametrize("rate_hz", [8_000, 16_000, 22_050, 44_100, 48_000])
 @pytest.mark.parametrize("channels", [1, 2])
-def test_any_rate_and_channel_count_becomes_raw_line_audio(tmp_path: Path, rate_hz: int, channels: int) -> None:
+def test_any_rate_and_channel_count_becomes_raw_line_audio(
+    tmp_path: Path, rate_hz: int, channels: int
+) -> None:
     path = tmp_path / "prompt.wav"
     write_wav(path, [to_pcm16(tone(440, 500, rate_hz))] * channels, rate_hz)
     ulaw = PromptCache().ulaw(path)
