@@ -67,10 +67,15 @@ async def _keep_cluster(cluster: EmbeddedPostgres, data_dir: Path) -> None:
     """Start the cluster again if it dies: starting one that runs only looks whether it answers."""
     while True:
         await asyncio.sleep(CLUSTER_CHECK_S)
+        starting = asyncio.ensure_future(asyncio.to_thread(cluster.start, data_dir))
         try:
-            await asyncio.to_thread(cluster.start, data_dir)
+            await asyncio.shield(starting)
         except faults.ClusterFault as error:
             log.warning("embedded_database_down", error=str(error))
+        except asyncio.CancelledError:
+            # A thread cannot be cancelled: left alone it might start the cluster after it was stopped.
+            await asyncio.wait([starting])
+            raise
 
 
 def audio_store(settings: Settings) -> AudioStore:

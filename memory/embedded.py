@@ -83,10 +83,11 @@ class EmbeddedPostgres:
 
         Returns a SQLAlchemy URL. Raises: `ClusterFault`.
         """
+        is_first = self._data_dir is None
         self._data_dir = data_dir.expanduser().resolve()
         self._data_dir.mkdir(parents=True, exist_ok=True)
         cluster = self._cluster
-        if os.geteuid() == 0:
+        if os.geteuid() == 0 and is_first:
             log.warning(
                 "embedded_postgres_as_root",
                 hint="PostgreSQL refuses root: it runs as user pgserver, and the folders above its data are "
@@ -146,15 +147,24 @@ class EmbeddedPostgres:
     def _start_or_join(self) -> None:
         """Decided by connecting, never by the pid file. Call under the lock."""
         if _answers(self._socket_dir):
-            self._owner = self._claim_if_orphaned()
+            self._owner = self._owner or self._claim_if_orphaned()
             return
-        running = _cluster_processes(self._cluster)
-        if not running:
-            # Its pid is now some other program's (or nobody's): PostgreSQL would refuse to start beside it.
-            (self._cluster / "postmaster.pid").unlink(missing_ok=True)
+        if not self._comes_up():
+            # Their pid is now some other program's (or nobody's): PostgreSQL would refuse to start beside them.
+            for stale in (self._cluster / "postmaster.pid", self._socket_dir / ".s.PGSQL.5432.lock"):
+                stale.unlink(missing_ok=True)
             self._launch()
         self._wait_until_it_answers()
         self._own()
+
+    def _comes_up(self) -> bool:
+        """Whether processes that are there now will answer: they may be starting, or dying of a kill."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while _cluster_processes(self._cluster) and time.monotonic() < deadline:
+            if _answers(self._socket_dir):
+                return True
+            time.sleep(0.05)
+        return _answers(self._socket_dir)
 
     def _launch(self) -> None:
         socket_dir = self._socket_dir

@@ -1,15 +1,17 @@
 """The embedded server: its traps, each made on purpose."""
 
+import contextlib
 import multiprocessing
 import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 
-from memory.embedded import EmbeddedPostgres, conninfo_of, normalise_url
+from memory.embedded import EmbeddedPostgres, _cluster_processes, conninfo_of, normalise_url
 from memory.errors import ClusterFault
 from tests.pg import FAST, server_folder
 
@@ -110,3 +112,18 @@ def test_urls_are_normalised(written: str, meant: str) -> None:
 def test_another_databases_url_is_refused() -> None:
     with pytest.raises(ValueError, match="not a PostgreSQL URL"):
         normalise_url("mysql://u:secret@db/ivr")
+
+
+def test_starting_again_is_a_look_that_gives_nothing_away(home: Path) -> None:
+    """A service looks every few seconds: its server is started again if it was killed, and stopped at the end."""
+    server = EmbeddedPostgres(FAST)
+    url = server.start(home)
+    assert server.start(home) == url
+    for process in _cluster_processes(home.resolve() / "postgres"):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    assert server.start(home) == url
+    assert server.start(home) == url
+    assert answers(url)
+    server.stop()
+    assert _cluster_processes(home.resolve() / "postgres") == []
