@@ -87,8 +87,9 @@ def cues(scan: CallerScan, asked_side: int | None) -> dict[str, Floats]:
         "call_words": _best_of_call(lexical, calls, 2),
         "call_page": _best_of_call(page_mixed, calls, 3),
     }
+    order = np.lexsort((-mixed, calls))
     for count in (1, 3, 8):
-        found[f"call_{count}"] = _best_of_call(mixed, calls, count)
+        found[f"call_{count}"] = _best_of_call(mixed, calls, count, order)
     for name, values, distances in (
         ("meaning", meaning, (1,)),
         ("words", lexical, (1,)),
@@ -115,13 +116,15 @@ class _WordMatch:
     def of(cls, scan: CallerScan) -> "_WordMatch":
         asked = np.unique(scan.asked_terms)
         user, reply = (_frequencies(terms, asked) for terms in (scan.user_terms, scan.reply_terms))
-        frequencies = np.stack((user, reply), axis=2).reshape(len(asked), -1)
+        frequencies = np.stack((user, reply), axis=2).reshape(len(asked), len(scan) * SIDES)
         lengths = np.column_stack((scan.user_terms.counts, scan.reply_terms.counts)).ravel()
         return cls._scored(frequencies, lengths.astype(np.float64))
 
     def of_pages(self) -> "_WordMatch":
         """The same with both sides of a page as one text."""
-        paired = self.frequencies.reshape(len(self.frequencies), -1, SIDES).sum(axis=2)
+        paired = self.frequencies.reshape(len(self.frequencies), len(self.lengths) // SIDES, SIDES).sum(
+            axis=2
+        )
         return self._scored(paired, _both(self.lengths))
 
     @classmethod
@@ -189,9 +192,10 @@ def _neighbour(values: Floats, calls: Ints, distance: int) -> Floats:
     return shifted
 
 
-def _best_of_call(values: Floats, calls: Ints, count: int) -> Floats:
+def _best_of_call(values: Floats, calls: Ints, count: int, order: Ints | None = None) -> Floats:
     """For each utterance the mean of its call's best `count`: what a whole call was about."""
-    order = np.lexsort((-values, calls))
+    if order is None:
+        order = np.lexsort((-values, calls))
     sizes = np.bincount(calls)
     starts = np.cumsum(sizes) - sizes
     place = np.arange(len(values)) - np.repeat(starts, sizes)

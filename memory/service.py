@@ -41,7 +41,7 @@ THREAD_SEEDS = 5
 LATEST_LOGIT = 1_000.0
 RECENT_LOGIT = 8.0
 """The start of the latest page on what is found, as a logit; half for the one before, and so on."""
-UNSEARCHED_LOGIT = -8.0
+UNSEARCHED_LOGIT = -10.0
 """About that of a page that has nothing to do with the query."""
 UNNAMED = Parties()
 BRIEF_EXCHANGES = 3
@@ -60,16 +60,17 @@ class Ranked:
         """Nothing was searched."""
         return cls([], np.empty((0, 2)), False)
 
-    @property
-    def logits(self) -> dict[int, tuple[float, float]]:
-        """Of every page."""
-        return dict(zip(self.page_ids, map(tuple, self.sides.tolist()), strict=True))
-
-    def best(self, count: int) -> list[int]:
-        """The best pages by their better side."""
+    def best(self, count: int, also: Iterable[int]) -> dict[int, tuple[float, float]]:
+        """Both sides' logits of the best pages by their better side, and of those in `also`."""
         better = self.sides.max(axis=1, initial=-np.inf)
-        order = np.argsort(-better, kind="stable")[:count].tolist()
-        return [self.page_ids[index] for index in order if better[index] > -np.inf]
+        rows = np.argsort(-better, kind="stable")[:count].tolist()
+        wanted = set(also)
+        rows += [row for row, page_id in enumerate(self.page_ids) if page_id in wanted]
+        return {
+            self.page_ids[row]: (float(self.sides[row, 0]), float(self.sides[row, 1]))
+            for row in rows
+            if better[row] > -np.inf
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +122,10 @@ class Memory:
             self._recent(owner, call_id, resumed_from), self._ranked(owner, query, parties)
         )
         budget = self._budget_tokens if budget_tokens is None else budget_tokens
-        wanted = ranked.best(budget // TOKENS_PER_PAGE_MIN)
-        found = await self._store.pages_by_id(owner, wanted)
-        pages = {page.page_id: page for page in [*found, *recent]}
-        candidates = _candidates(pages.values(), recent, ranked.logits, call_id, live_items)
+        known = {page.page_id: page for page in recent}
+        logits = ranked.best(budget // TOKENS_PER_PAGE_MIN, known)
+        found = await self._store.pages_by_id(owner, list(logits.keys() - known.keys()))
+        candidates = _candidates([*found, *recent], recent, logits, call_id, live_items)
         summaries = await self._topics(owner, recent) if resumed_from or not ranked.words else []
         asked = stems(query)
         return project(

@@ -118,7 +118,9 @@ def _dialogue(raw: dict[str, Any]) -> Dialogue:
 def _turn(raw: dict[str, Any], caller: str) -> Turn:
     text = " ".join(str(raw["text"]).split())
     caption = raw.get("blip_caption")
-    return Turn(raw["dia_id"], int(raw["speaker"] != caller), f"{text} (photo: {caption})" if caption else text)
+    return Turn(
+        raw["dia_id"], int(raw["speaker"] != caller), f"{text} (photo: {caption})" if caption else text
+    )
 
 
 def _question(raw: dict[str, Any], known: set[str]) -> Question:

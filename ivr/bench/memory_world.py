@@ -15,6 +15,7 @@ from memory import migrate
 from memory.audio_store import AudioStore
 from memory.embed import Embedder, EmbedProcess, find_model
 from memory.embedded import EmbeddedPostgres
+from memory.fusion import FusionWeights
 from memory.jobs import JobTools, process_page
 from memory.model import Exchange, Owner
 from memory.service import Memory
@@ -37,13 +38,20 @@ class MemoryWorld:
 
     url: str
     store: Store
-    memory: Memory
+    audio: AudioStore
     embedder: Embedder | None
+
+    def memory(self, weights: FusionWeights | None = None) -> Memory:
+        """The memory on this store; with other weights than the shipped ones if given."""
+        return Memory(self.store, self.audio, self.embedder, weights=weights)
 
 
 @contextlib.asynccontextmanager
 async def memory_world(folder: Path | None = None, model: str | None = None) -> AsyncIterator[MemoryWorld]:
-    """An empty world while the block runs; `folder` keeps the exported model for the next. Raises: `CallthreadError`."""
+    """An empty world while the block runs; `folder` keeps the exported model for the next one.
+
+    Raises: `CallthreadError`.
+    """
     with tempfile.TemporaryDirectory(prefix="callthread-bench-") as made:
         root = Path(made)
         cluster = EmbeddedPostgres(UNSAFE)
@@ -55,8 +63,7 @@ async def memory_world(folder: Path | None = None, model: str | None = None) -> 
         store = Store(url)
         try:
             async with _embedder(folder or root, model) as embedder:
-                audio = AudioStore(f"file://{root}/audio")
-                yield MemoryWorld(url, store, Memory(store, audio, embedder), embedder)
+                yield MemoryWorld(url, store, AudioStore(f"file://{root}/audio"), embedder)
         finally:
             await store.close()
             await asyncio.to_thread(cluster.stop)
@@ -73,7 +80,7 @@ async def _embedder(folder: Path, model: str | None) -> AsyncIterator[Embedder |
     try:
         embedder = Embedder(process.socket_path, found.name, wait_s=30.0)
         async with asyncio.timeout(READY_S):
-            while not await embedder.ready():
+            while not await embedder.ready():  # noqa: ASYNC110 - another process
                 await asyncio.sleep(POLL_S)
         yield embedder
     except TimeoutError as error:
@@ -84,6 +91,7 @@ async def _embedder(folder: Path, model: str | None) -> AsyncIterator[Embedder |
 
 async def remember(world: MemoryWorld, dialogue: Dialogue, owner: Owner, step: Step) -> dict[int, int]:
     """Commit the dialogue as calls and do each page's jobs; the page's index in the dialogue by its id."""
+    memory = world.memory()
     tools = JobTools(world.store, ExtractiveSummariser(), world.embedder)
     index_of: dict[int, int] = {}
     numbers: dict[str, int] = {}
@@ -93,7 +101,7 @@ async def remember(world: MemoryWorld, dialogue: Dialogue, owner: Owner, step: S
             await world.store.open_call(call_id, owner.business_id, owner.caller, AGENT_NUMBER, "bench")
         numbers[call_id] = numbers.get(call_id, 0) + 1
         exchange = Exchange(call_id, numbers[call_id], page.said(0), page.said(1))
-        page_id = await world.memory.commit(owner, exchange)
+        page_id = await memory.commit(owner, exchange)
         if page_id is None:
             raise CallthreadError(f"{call_id}: two exchanges with number {numbers[call_id]}")
         await process_page(tools, page_id)

