@@ -1,8 +1,10 @@
 """Memory as a call uses it: recall a window, commit an exchange, say where a dropped call stood."""
 
 import asyncio
+import contextlib
+import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -44,6 +46,8 @@ RECENT_LOGIT = 8.0
 UNSEARCHED_LOGIT = -10.0
 """About that of a page that has nothing to do with the query."""
 UNNAMED = Parties()
+
+OnStage = Callable[[str, float], None]
 BRIEF_EXCHANGES = 3
 
 
@@ -92,12 +96,15 @@ class Memory:
         *,
         budget_tokens: int = BUDGET_TOKENS,
         weights: FusionWeights | None = None,
+        on_stage: OnStage | None = None,
     ) -> None:
+        """`on_stage` is told each stage of a recall (embed, search, fuse, project) and its milliseconds."""
         self._store = store
         self._audio_store = audio_store
         self._embedder = embedder
         self._budget_tokens = budget_tokens
         self._weights = weights or load_weights()
+        self._on_stage = on_stage
 
     async def recall(
         self,
@@ -124,17 +131,19 @@ class Memory:
         budget = self._budget_tokens if budget_tokens is None else budget_tokens
         known = {page.page_id: page for page in recent}
         logits = ranked.best(budget // TOKENS_PER_PAGE_MIN, known)
-        found = await self._store.pages_by_id(owner, list(logits.keys() - known.keys()))
+        with self._stage("search"):
+            found = await self._store.pages_by_id(owner, list(logits.keys() - known.keys()))
         candidates = _candidates([*found, *recent], recent, logits, call_id, live_items)
         summaries = await self._topics(owner, recent) if resumed_from or not ranked.words else []
         asked = stems(query)
-        return project(
-            candidates,
-            budget,
-            safe_tokens=min(SAFE_TOKENS, budget // 10) if safe_tokens is None else safe_tokens,
-            threads=summaries,
-            focus=lambda text: focus(text, asked),
-        )
+        with self._stage("project"):
+            return project(
+                candidates,
+                budget,
+                safe_tokens=min(SAFE_TOKENS, budget // 10) if safe_tokens is None else safe_tokens,
+                threads=summaries,
+                focus=lambda text: focus(text, asked),
+            )
 
     async def commit(
         self,
@@ -191,11 +200,21 @@ class Memory:
         asked = parties.without_names(query)
         if not owner.caller or not has_words(asked):
             return Ranked.none()
-        vectors = await self._embedder.embed([asked]) if self._embedder else None
+        with self._stage("embed"):
+            vectors = await self._embedder.embed([asked]) if self._embedder else None
         model = self._embedder.model if self._embedder else ""
-        scan = await self._store.scan(owner, asked, vectors[0] if vectors else None, model)
-        logits = utterance_logits(scan, parties.asked_side(query), self._weights)
+        with self._stage("search"):
+            scan = await self._store.scan(owner, asked, vectors[0] if vectors else None, model)
+        with self._stage("fuse"):
+            logits = utterance_logits(scan, parties.asked_side(query), self._weights)
         return Ranked(scan.page_ids.tolist(), logits, len(scan.asked_terms) > 0)
+
+    @contextlib.contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        if self._on_stage is not None:
+            self._on_stage(name, (time.perf_counter() - began) * 1_000)
 
     async def _topics(self, owner: Owner, recent: Sequence[Page]) -> list[str]:
         """Summaries of the threads that the latest pages belong to, newest first."""

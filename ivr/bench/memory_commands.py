@@ -15,6 +15,7 @@ from ivr import observe
 from ivr.bench.fit import as_toml, fit, fit_without_each, rows_of
 from ivr.bench.locomo import Dialogue, Variant, load_dialogues
 from ivr.bench.memory_world import Step, memory_world
+from ivr.bench.overhead import STAGES, Overhead, fill, measure
 from ivr.bench.recall import Answer, Scores, ask, examples_of, remember_all, scores
 from ivr.errors import CallthreadError
 from memory.fusion import FusionWeights, cues
@@ -33,6 +34,7 @@ Keep = Annotated[Path | None, typer.Option(help="Folder that keeps the exported 
 def register(app: typer.Typer) -> None:
     """Add the memory's benches to `ivr bench`."""
     app.command("recall")(recall)
+    app.command("overhead")(overhead)
 
 
 def recall(
@@ -68,6 +70,57 @@ def recall(
         report = {"dataset": dataset.name, "variant": variant, "strategies": found}
         json.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
     out.print(_table(found, f"{dataset.name}, {variant}: {len(dialogues)} dialogues"))
+
+
+def overhead(
+    size: Annotated[list[int] | None, typer.Option(help="Pages of one caller; may have several.")] = None,
+    more_sizes: Annotated[list[int] | None, typer.Argument(hidden=True)] = None,
+    pages: Annotated[int, typer.Option(help="Pages in the table in all.")] = 200_000,
+    turns: Annotated[int, typer.Option(help="Turns measured of each call.")] = 100,
+    calls: Annotated[int, typer.Option(help="Calls at once, beside one alone.")] = 20,
+    json: Annotated[Path | None, typer.Option("--json", help="Write the figures as JSON.")] = None,
+    keep: Keep = None,
+) -> None:
+    """Time that memory adds to a turn, by stage and by how much a caller has said. Paper: 50.9 to 78.4 ms.
+
+    Example: ivr bench overhead --size 100 1000 10000 --pages 200000 --json overhead.json
+    """
+    observe.configure("error", "console")
+    sizes = [*(size or ()), *(more_sizes or ())] or [100, 1_000, 10_000]
+    found = _run(_overhead(sizes, pages, turns, calls, keep))
+    if json is not None:
+        report = {"table_pages": pages, "pages": found[1], "at_once": {str(calls): found[calls]}}
+        json.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
+    for at_once, by_size in found.items():
+        out.print(_overhead_table(by_size, f"{at_once} call(s) at once, {pages} pages in the table; ms"))
+
+
+async def _overhead(
+    sizes: Sequence[int], pages: int, turns: int, calls: int, keep: Path | None
+) -> dict[int, dict[int, Overhead]]:
+    """By calls at once, then by the caller's pages."""
+    found: dict[int, dict[int, Overhead]] = {}
+    async with memory_world(keep) as world:
+        with _progress() as progress:
+            task = progress.add_task(f"Filling the table with {pages} pages", total=None)
+            callers = await fill(world, sizes, pages)
+            at_once = sorted({1, calls})
+            progress.update(task, description="Measuring", total=len(at_once) * len(sizes), completed=0)
+            for count in at_once:
+                for size, owner in callers.items():
+                    found.setdefault(count, {})[size] = await measure(world, owner, turns, count)
+                    progress.advance(task)
+    return found
+
+
+def _overhead_table(found: dict[int, Overhead], title: str) -> Table:
+    table = Table(title=title)
+    for column in ("pages", "median", "p95", *STAGES):
+        table.add_column(column, justify="right")
+    for size, overhead in found.items():
+        stages = (f"{time.median_ms:.1f} / {time.p95_ms:.1f}" for time in overhead.stages.values())
+        table.add_row(str(size), f"{overhead.median_ms:.1f}", f"{overhead.p95_ms:.1f}", *stages)
+    return table
 
 
 async def _ask(dialogues: Sequence[Dialogue], budgets: Sequence[int], keep: Path | None) -> list[Answer]:
