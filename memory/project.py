@@ -21,10 +21,12 @@ LABEL_WORDS = 1
 """The speaker's label before each side's words."""
 THREAD_SHARE = 8
 """Thread summaries take one part in so many at most: page ranking answers questions better than they do."""
-FOCUS_SHARE = 0.1
+FOCUS_SHARE = 0.15
 """What is kept for sentences of further pages. More finds more pages, and fewer of them word for word."""
 COST_WEIGHT = 0.8
 """How much of its logit an utterance pays for each e-fold of its tokens. Tuned on LoCoMo's first five dialogues."""
+CHEAP_TOKENS = 10
+"""Below this nothing is cheaper still: a "Right." is not worth its place for being short."""
 
 Focus = Callable[[str], str]
 
@@ -115,6 +117,11 @@ def said_tokens(text: str) -> int:
     return text_tokens(word_count(text) + LABEL_WORDS) if text else 0
 
 
+def charged(logit: float, tokens: int) -> float:
+    """What an utterance is worth for its cost."""
+    return logit - COST_WEIGHT * math.log(max(tokens, CHEAP_TOKENS))
+
+
 def labelled(page: Page, side: int, text: str = "") -> str:
     """One side as a line of a record: all that it said, or only `text` of it."""
     return f"{LABELS[side]}: {text or _said(page, side)}"
@@ -128,7 +135,7 @@ def _units(candidate: Candidate) -> list[_Unit]:
         tokens = said_tokens(_said(candidate.page, side))
         if tokens and relevance > -math.inf:
             forms = [FormCost(Form.TRANSCRIPT, tokens), OMITTED]
-            units.append(_Unit(candidate.page, relevance - COST_WEIGHT * math.log(tokens), forms, side))
+            units.append(_Unit(candidate.page, charged(relevance, tokens), forms, side))
     return units
 
 

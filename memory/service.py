@@ -33,7 +33,8 @@ SAFE_TOKENS = 100
 RECENT_PAGES = 8
 OWN_PAGES = 40
 """How many of its own pages a call holds, for when the store is down."""
-TOKENS_PER_PAGE_MIN = 10
+PAGES_MIN = 20
+TOKENS_PER_PAGE_MIN = 12
 """Pages fetched for a budget: few are cheaper than so many tokens."""
 AUDIO_TURNS = 2
 """How many of the latest turns may stay audio; they are also never outranked by what a search finds."""
@@ -130,7 +131,7 @@ class Memory:
         )
         budget = self._budget_tokens if budget_tokens is None else budget_tokens
         known = {page.page_id: page for page in recent}
-        logits = ranked.best(budget // TOKENS_PER_PAGE_MIN, known)
+        logits = ranked.best(PAGES_MIN + budget // TOKENS_PER_PAGE_MIN, known)
         with self._stage("search"):
             found = await self._store.pages_by_id(owner, list(logits.keys() - known.keys()))
         candidates = _candidates([*found, *recent], recent, logits, call_id, live_items)

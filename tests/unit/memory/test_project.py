@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.model import Form, Window
-from memory.project import COST_WEIGHT, Candidate, forms_of, project, said_tokens
+from memory.project import Candidate, charged, forms_of, project, said_tokens
 from tests.unit.memory.pages import page
 
 ORDER = [Form.OMITTED, Form.SUMMARY, Form.TRANSCRIPT, Form.AUDIO]
@@ -102,15 +102,15 @@ def test_a_short_answer_is_preferred_to_a_long_one() -> None:
     assert [entry.text for entry in window.entries] == ["caller: half past ten"]
 
 
-def test_a_tenth_is_kept_for_a_sentence_of_each_further_page() -> None:
+def test_a_share_is_kept_for_a_sentence_of_each_further_page() -> None:
     pages = [searched(number, 10.0 - number, -math.inf) for number in range(1, 11)]
     window = project(pages, 120, focus=shortest)
     assert [(entry.page.page_id, entry.form) for entry in window.entries] == [
-        *((number, Form.TRANSCRIPT) for number in range(1, 8)),
-        *((number, Form.SUMMARY) for number in (8, 9)),
+        *((number, Form.TRANSCRIPT) for number in range(1, 7)),
+        *((number, Form.SUMMARY) for number in (7, 8, 9)),
     ]
     assert [entry.text for entry in window.entries][-1] == "caller: one two three"
-    assert window.tokens == 7 * 15 + 2 * 6
+    assert window.tokens == 6 * 15 + 3 * 6
 
 
 def test_a_sentence_that_is_all_that_was_said_is_a_transcript() -> None:
@@ -162,7 +162,7 @@ def test_words_go_to_the_more_relevant_first(pages: list[Candidate], budget: int
             if text and one.sides is not None:
                 shown = texts.get(one.page.page_id)
                 there = shown is not None and (shown == "" or shown.startswith(label))
-                worth[there].append(one.sides[side] - COST_WEIGHT * math.log(said_tokens(text)))
+                worth[there].append(charged(one.sides[side], said_tokens(text)))
     assert min(worth[True], default=math.inf) >= max(worth[False], default=-math.inf)
 
 
