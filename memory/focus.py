@@ -8,16 +8,17 @@ STEM_LETTERS = 6
 
 _END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _WORD = re.compile(r"\w+")
-_COMMON = re.compile(
-    "(?:a|an|and|are|as|at|be|been|but|by|can|could|did|do|does|for|from|had|has|have|he|her|his|how|i|in|is|it|its"
-    "|me|my|of|on|or|our|she|so|than|that|the|their|them|they|this|to|was|we|were|what|when|where|which|who|why"
-    "|will|with|would|you|your)"
+_COMMON_WORDS = (
+    "a an and are as at be been but by can could did do does for from had has have he her his how i in is it its me"
+    " my of on or our she so than that the their them they this to was we were what when where which who why will"
+    " with would you your"
 )
+_COMMON = frozenset(_COMMON_WORDS.split())
 
 
 def stems(text: str) -> frozenset[str]:
     """Words cut to their beginnings, so that "allergies" meets "allergic"; the commonest are left out."""
-    words = (word for word in _WORD.findall(text.lower()) if not _COMMON.fullmatch(word))
+    words = (word for word in _WORD.findall(text.lower()) if word not in _COMMON)
     return frozenset(word.rstrip("s")[:STEM_LETTERS] for word in words)
 
 

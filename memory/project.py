@@ -12,6 +12,7 @@ query, of each further page.
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from memory.costs import audio_tokens, text_tokens, word_count
 from memory.model import Form, Page, Window, WindowEntry
@@ -44,8 +45,7 @@ class Candidate:
     sides: tuple[float, float] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FormCost:
+class FormCost(NamedTuple):
     """A form that a page can take, and its estimated tokens."""
 
     form: Form
@@ -55,8 +55,7 @@ class FormCost:
 OMITTED = FormCost(Form.OMITTED, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
+class _Unit(NamedTuple):
     """What is degraded as one: a page, or one side of it."""
 
     page: Page

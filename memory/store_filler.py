@@ -60,6 +60,8 @@ class Filler(Database):
                 await connection.execute(
                     PAGES, {**values, "texts": list(texts), "seed": seed, "model": model}
                 )
+            # Without statistics the planner would go through the whole pool for every vector.
+            await connection.execute(text("SET LOCAL enable_nestloop = off"))
             business_id = sizes[0][0].business_id
             await connection.execute(VECTORS, {"business_id": business_id, "model": model})
         async with self.transaction() as connection:

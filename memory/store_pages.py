@@ -208,8 +208,8 @@ class PageStore(Database):
 
 
 async def fetch_pages(connection: AsyncConnection, query: Select[Any]) -> list[Page]:
-    """The pages of a query that selects `PAGE_COLUMNS`."""
-    return [page_of(row) for row in await connection.execute(query)]
+    """The pages of a query that selects `PAGE_COLUMNS`, and nothing else."""
+    return [Page(*row) for row in await connection.execute(query)]
 
 
 def page_of(row: Any) -> Page:
