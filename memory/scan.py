@@ -1,6 +1,6 @@
 """What a search reads of a caller's pages, as columns. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -16,6 +16,15 @@ class Terms:
 
     hashes: Ints
     counts: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Cosines:
+    """One number a vector, in no order. `sides`: 0 the caller's, 1 the reply's."""
+
+    page_ids: Ints
+    sides: Ints
+    values: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +46,19 @@ class CallerScan:
     def __len__(self) -> int:
         return len(self.page_ids)
 
+    def with_cosines(self, cosines: Cosines) -> "CallerScan":
+        """The same pages with these; those of pages that it lacks (committed since) are left out."""
+        if not len(self):
+            return self
+        order = np.argsort(self.page_ids, kind="stable")
+        found = np.searchsorted(self.page_ids[order], cosines.page_ids)
+        rows = order[np.minimum(found, len(self) - 1)]
+        known = self.page_ids[rows] == cosines.page_ids
+        table = np.full((len(self), 2), np.nan)
+        # `fmax` knows that NaN is no number: the best chunk of a side stands for it.
+        np.fmax.at(table, (rows[known], cosines.sides[known]), cosines.values[known])
+        return replace(self, user_cosines=table[:, 0], reply_cosines=table[:, 1])
+
 
 NO_PAGES = CallerScan(
     *(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0)),
@@ -46,3 +68,4 @@ NO_PAGES = CallerScan(
     ),
     np.empty(0, np.int64),
 )
+NO_COSINES = Cosines(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))

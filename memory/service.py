@@ -20,7 +20,7 @@ from memory.fusion import FusionWeights, load_weights, utterance_logits
 from memory.model import CallSnapshot, Exchange, Owner, Page, Window
 from memory.parties import Parties
 from memory.project import Candidate, project
-from memory.scan import Floats
+from memory.scan import CallerScan, Floats
 from memory.store import AudioPaths, Store
 from memory.store_pages import ULAW_BYTES_PER_MS
 from memory.summarise import extract_page, extract_thread
@@ -201,14 +201,22 @@ class Memory:
         asked = parties.without_names(query)
         if not owner.caller or not has_words(asked):
             return Ranked.none()
-        with self._stage("embed"):
-            vectors = await self._embedder.embed([asked]) if self._embedder else None
-        model = self._embedder.model if self._embedder else ""
-        with self._stage("search"):
-            scan = await self._store.scan(owner, asked, vectors[0] if vectors else None, model)
+        scan, vector = await asyncio.gather(self._words(owner, asked), self._embedded(asked))
+        if vector is not None and self._embedder is not None:
+            with self._stage("search"):
+                scan = scan.with_cosines(await self._store.cosines(owner, vector, self._embedder.model))
         with self._stage("fuse"):
             logits = utterance_logits(scan, parties.asked_side(query), self._weights)
         return Ranked(scan.page_ids.tolist(), logits, len(scan.asked_terms) > 0)
+
+    async def _words(self, owner: Owner, query: str) -> CallerScan:
+        with self._stage("search"):
+            return await self._store.scan_words(owner, query)
+
+    async def _embedded(self, query: str) -> list[float] | None:
+        with self._stage("embed"):
+            vectors = await self._embedder.embed([query]) if self._embedder else None
+        return vectors[0] if vectors else None
 
     @contextlib.contextmanager
     def _stage(self, name: str) -> Iterator[None]:

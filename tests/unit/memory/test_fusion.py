@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from memory.fusion import cues, load_weights, utterance_logits
-from memory.scan import NO_PAGES, CallerScan, Terms
+from memory.scan import NO_PAGES, CallerScan, Cosines, Terms
 
 NAN = math.nan
 SHIPPED = load_weights()
@@ -111,3 +111,11 @@ def test_no_query_terms_at_all() -> None:
 def test_every_weight_has_its_cue_and_every_cue_its_weight() -> None:
     assert SHIPPED.cues.keys() == cues(scan([[1]], [[2]]), None).keys()
     assert "locomo-dev.json" in SHIPPED.made
+
+
+def test_a_side_has_the_cosine_of_its_best_chunk_and_unknown_pages_none() -> None:
+    found = Cosines(np.array([2, 2, 1, 9]), np.array([0, 0, 1, 0]), np.array([0.1, 0.4, -0.2, 0.9]))
+    made = scan([[1], [1]], [[2], [2]]).with_cosines(found)
+    assert np.nan_to_num(made.user_cosines, nan=-9).tolist() == [-9, 0.4]
+    assert np.nan_to_num(made.reply_cosines, nan=-9).tolist() == [-0.2, -9]
+    assert len(NO_PAGES.with_cosines(found)) == 0
