@@ -5,6 +5,7 @@ Every job can be run twice with the same result, and takes surrogate ids only.
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -20,7 +21,7 @@ from memory.embed import Embedder, chunks
 from memory.embedded import conninfo_of
 from memory.errors import EmbeddingNotReady
 from memory.jobqueue import PROCESS_PAGE, QUEUE, REFRESH_THREAD
-from memory.store import Store, StoredPage
+from memory.store import PageVectors, Store, StoredPage
 from memory.summarise import Summariser
 from memory.threads import place, profile_for
 
@@ -31,7 +32,6 @@ RETRY = RetryStrategy(max_attempts=8, exponential_wait=3)
 """3, 9, 27 … s: two hours in all; what is still undone then is found by `upkeep`."""
 EMBED_WAIT_S = 30.0
 EMBED_BATCH = 8
-"""Texts asked for at once: a caller's query waits for the batch before it."""
 LEFT_BEHIND = timedelta(minutes=5)
 UPKEEP_PAGES = 200
 KEEP_FINISHED_JOBS_H = 24
@@ -167,18 +167,27 @@ def _options(tools: JobTools, concurrency: int) -> dict[str, Any]:
 async def _embed_page(tools: JobTools, stored: StoredPage) -> None:
     if stored.embedded_with == tools.model:
         return
-    parts = chunks(f"{stored.page.user_text}\n{stored.page.reply_text}")
-    if tools.embedder is None or not tools.model or not parts:
-        await tools.store.save_vectors(stored.owner, stored.page.page_id, tools.model, [])
-        return
+    page, model = stored.page, tools.model
+    sides = [chunks(f"{page.user_text}\n{page.reply_text}"), chunks(page.user_text), chunks(page.reply_text)]
+    if tools.embedder is None or not model:
+        sides = [[], [], []]
+    made = iter(await _embed_all(tools, [part for parts in sides for part in parts]))
+    whole, user, reply = ([next(made) for _ in parts] for parts in sides)
+    await tools.store.save_vectors(stored.owner, page.page_id, model, PageVectors(whole, user, reply))
+
+
+async def _embed_all(tools: JobTools, texts: Sequence[str]) -> list[list[float]]:
+    """In small batches: a caller's query waits for the batch before it."""
     vectors: list[list[float]] = []
-    for start in range(0, len(parts), EMBED_BATCH):
-        batch = parts[start : start + EMBED_BATCH]
-        made = await tools.embedder.embed(batch, urgent=False, wait_s=EMBED_WAIT_S)
+    for start in range(0, len(texts), EMBED_BATCH):
+        batch = texts[start : start + EMBED_BATCH]
+        made = (
+            await tools.embedder.embed(batch, urgent=False, wait_s=EMBED_WAIT_S) if tools.embedder else None
+        )
         if made is None:
-            raise EmbeddingNotReady(tools.embedder.model)
+            raise EmbeddingNotReady(tools.model)
         vectors += made
-    await tools.store.save_vectors(stored.owner, stored.page.page_id, tools.model, vectors)
+    return vectors
 
 
 def _tools(context: JobContext) -> JobTools:

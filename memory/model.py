@@ -64,11 +64,16 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class WindowEntry:
-    """One page in the window, in the form it was given. `tokens` is the estimate the projector charged."""
+    """One page in the window, in the form it was given. `tokens` is the estimate the projector charged.
+
+    `text`, where not empty, stands in the window for the page, with its speaker's label: one side word for word
+    (`form` is then transcript), or the sentence of it that the query asked for (summary).
+    """
 
     page: Page
     form: Form
     tokens: int
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from sqlalchemy import (
     func,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB, REGCONFIG, TSVECTOR
+from sqlalchemy.dialects.postgresql import BYTEA, JSONB, REGCONFIG
 
 VECTOR_DIMENSION = 384
 
@@ -51,6 +51,10 @@ def _text(name: str) -> Column[str]:
 
 def _json(name: str) -> Column[object]:
     return Column(name, JSONB, nullable=False, server_default=text("'{}'::jsonb"))
+
+
+def _terms(side: str) -> Column[object]:
+    return Column(f"{side}_terms", BYTEA, Computed(f"memory_terms(text_config, {side}_text)", persisted=True))
 
 
 calls = Table(
@@ -120,11 +124,9 @@ pages = Table(
     Column("embedded_with", Text),  # the model's name; '' with none; NULL: its job is still to do
     _time("created_at"),
     Column("text_config", REGCONFIG, nullable=False, server_default=text("'english'::regconfig")),
-    Column(
-        "words",
-        TSVECTOR,
-        Computed("to_tsvector(text_config, user_text || ' ' || reply_text)", persisted=True),
-    ),
+    # Hashed stems, four bytes an occurrence: all of a caller's are read at once, and ranked by us.
+    _terms("user"),
+    _terms("reply"),
     PrimaryKeyConstraint("business_id", "page_id"),
     UniqueConstraint("business_id", "call_id", "exchange_no"),
     ForeignKeyConstraint(
@@ -144,9 +146,10 @@ page_vectors = Table(
     Column("caller", Text, nullable=False),
     Column("page_id", BigInteger, nullable=False),
     Column("model", Text, nullable=False),
-    Column("chunk", SmallInteger, nullable=False),  # 0 is the beginning of the page; a long page has more
+    Column("side", SmallInteger, nullable=False, server_default="0"),  # a `Side` of memory.store_pages
+    Column("chunk", SmallInteger, nullable=False),  # 0 is the beginning of the text; a long one has more
     Column("embedding", Vector(VECTOR_DIMENSION), nullable=False),  # STORAGE PLAIN, set by its migration
-    PrimaryKeyConstraint("business_id", "caller", "page_id", "model", "chunk"),
+    PrimaryKeyConstraint("business_id", "caller", "page_id", "model", "side", "chunk"),
     ForeignKeyConstraint(
         ["business_id", "page_id"], ["pages.business_id", "pages.page_id"], ondelete="CASCADE"
     ),

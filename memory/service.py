@@ -1,21 +1,27 @@
 """Memory as a call uses it: recall a window, commit an exchange, say where a dropped call stood."""
 
 import asyncio
+import contextlib
+import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import numpy as np
 import structlog
 
 from memory.audio_store import AudioStore, audio_path, ulaw_to_wav
 from memory.calls import CallRow
 from memory.embed import Embedder, has_words
 from memory.errors import StorageFault, StorageUnavailable
+from memory.focus import focus, stems
+from memory.fusion import FusionWeights, load_weights, utterance_logits
 from memory.model import CallSnapshot, Exchange, Owner, Page, Window
+from memory.parties import Parties
 from memory.project import Candidate, project
-from memory.rank import fuse, thread_score
-from memory.store import AudioPaths, Hit, Store, ThreadRow
+from memory.scan import CallerScan, Floats
+from memory.store import AudioPaths, Store
 from memory.store_pages import ULAW_BYTES_PER_MS
 from memory.summarise import extract_page, extract_thread
 
@@ -25,13 +31,51 @@ BUDGET_TOKENS = 1_500
 SAFE_TOKENS = 100
 """Kept free: the estimate of tokens is an estimate."""
 RECENT_PAGES = 8
-SEARCH_PAGES = 40
+OWN_PAGES = 40
+"""How many of its own pages a call holds, for when the store is down."""
+PAGES_MIN = 20
+TOKENS_PER_PAGE_MIN = 12
+"""Pages fetched for a budget: few are cheaper than so many tokens."""
 AUDIO_TURNS = 2
 """How many of the latest turns may stay audio; they are also never outranked by what a search finds."""
 WINDOW_THREADS = 2
 THREAD_SEEDS = 5
-"""Threads are looked for around so many best pages."""
+"""Topics are those of so many latest pages."""
+LATEST_LOGIT = 1_000.0
+RECENT_LOGIT = 8.0
+"""The start of the latest page on what is found, as a logit; half for the one before, and so on."""
+UNSEARCHED_LOGIT = -10.0
+"""About that of a page that has nothing to do with the query."""
+UNNAMED = Parties()
+
+OnStage = Callable[[str, float], None]
 BRIEF_EXCHANGES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The caller's pages by how likely each side of them answers. `words`: the query has words to search for."""
+
+    page_ids: list[int]
+    sides: Floats  # (pages, 2), logits
+    words: bool
+
+    @classmethod
+    def none(cls) -> "Ranked":
+        """Nothing was searched."""
+        return cls([], np.empty((0, 2)), False)
+
+    def best(self, count: int, also: Iterable[int]) -> dict[int, tuple[float, float]]:
+        """Both sides' logits of the best pages by their better side, and of those in `also`."""
+        better = self.sides.max(axis=1, initial=-np.inf)
+        rows = np.argsort(-better, kind="stable")[:count].tolist()
+        wanted = set(also)
+        rows += [row for row, page_id in enumerate(self.page_ids) if page_id in wanted]
+        return {
+            self.page_ids[row]: (float(self.sides[row, 0]), float(self.sides[row, 1]))
+            for row in rows
+            if better[row] > -np.inf
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +96,16 @@ class Memory:
         embedder: Embedder | None,
         *,
         budget_tokens: int = BUDGET_TOKENS,
+        weights: FusionWeights | None = None,
+        on_stage: OnStage | None = None,
     ) -> None:
+        """`on_stage` is told each stage of a recall (embed, search, fuse, project) and its milliseconds."""
         self._store = store
         self._audio_store = audio_store
         self._embedder = embedder
         self._budget_tokens = budget_tokens
+        self._weights = weights or load_weights()
+        self._on_stage = on_stage
 
     async def recall(
         self,
@@ -66,29 +115,36 @@ class Memory:
         live_items: Sequence[str],
         *,
         budget_tokens: int | None = None,
+        safe_tokens: int | None = None,
         resumed_from: str | None = None,
+        parties: Parties = UNNAMED,
     ) -> Window:
         """The window for a turn: the call's latest pages (and the resumed call's), and what the query finds.
+
+        Summaries of topics come along where talk goes on ("where were we?"), not where a question can be searched.
 
         For nobody: this call's own pages. `live_items` are the session's items whose audio can still be referenced.
         Raises: `StorageUnavailable`, `StorageFault`.
         """
-        recent, hits = await asyncio.gather(
-            self._recent(owner, call_id, resumed_from), self._search(owner, query)
+        recent, ranked = await asyncio.gather(
+            self._recent(owner, call_id, resumed_from), self._ranked(owner, query, parties)
         )
-        scores = _scores(recent, hits)
-        threads = await self._threads(owner, scores)
-        expanded = await self._expand(owner, threads, scores)
-        latest = [page for page in recent if page.call_id == call_id][-AUDIO_TURNS:]
-        live = {page.page_id for page in latest if page.user_item_id and page.user_item_id in live_items}
-        found = {page.page_id: page for page in [*(hit.page for hit in hits), *expanded, *recent]}
-        for rank, page in enumerate(latest, start=1):
-            scores[page.page_id] = float(rank)  # any fused score is far below 1
-        candidates = [
-            Candidate(page, scores.get(page_id, 0.0), page_id in live) for page_id, page in found.items()
-        ]
         budget = self._budget_tokens if budget_tokens is None else budget_tokens
-        return _window(candidates, threads, budget)
+        known = {page.page_id: page for page in recent}
+        logits = ranked.best(PAGES_MIN + budget // TOKENS_PER_PAGE_MIN, known)
+        with self._stage("search"):
+            found = await self._store.pages_by_id(owner, list(logits.keys() - known.keys()))
+        candidates = _candidates([*found, *recent], recent, logits, call_id, live_items)
+        summaries = await self._topics(owner, recent) if resumed_from or not ranked.words else []
+        asked = stems(query)
+        with self._stage("project"):
+            return project(
+                candidates,
+                budget,
+                safe_tokens=min(SAFE_TOKENS, budget // 10) if safe_tokens is None else safe_tokens,
+                threads=summaries,
+                focus=lambda text: focus(text, asked),
+            )
 
     async def commit(
         self,
@@ -121,9 +177,16 @@ class Memory:
         pages = await self._store.recent_pages(call.owner, call.call_sid, BRIEF_EXCHANGES)
         return ResumeBrief(extract_thread(pages), tuple(pages))
 
-    def of_call(self, owner: Owner, call_id: str, *, resumed_from: str | None = None) -> "CallMemory":
+    def of_call(
+        self,
+        owner: Owner,
+        call_id: str,
+        *,
+        resumed_from: str | None = None,
+        parties: Parties = UNNAMED,
+    ) -> "CallMemory":
         """This memory bound to one call."""
-        return CallMemory(self, owner, call_id, resumed_from)
+        return CallMemory(self, owner, call_id, resumed_from, parties)
 
     async def _recent(self, owner: Owner, call_id: str, resumed_from: str | None) -> list[Page]:
         pages = await self._store.recent_pages(owner, call_id, RECENT_PAGES)
@@ -134,33 +197,40 @@ class Memory:
         known = {page.page_id for page in pages}
         return [*(page for page in earlier if page.page_id not in known), *pages]
 
-    async def _search(self, owner: Owner, query: str) -> list[Hit]:
-        if not owner.caller or not has_words(query):
-            return []
-        vectors = await self._embedder.embed([query]) if self._embedder else None
-        model = self._embedder.model if self._embedder else ""
-        return await self._store.candidates(
-            owner, query, vectors[0] if vectors else None, model, SEARCH_PAGES
-        )
+    async def _ranked(self, owner: Owner, query: str, parties: Parties) -> Ranked:
+        asked = parties.without_names(query)
+        if not owner.caller or not has_words(asked):
+            return Ranked.none()
+        scan, vector = await asyncio.gather(self._words(owner, asked), self._embedded(asked))
+        if vector is not None and self._embedder is not None:
+            with self._stage("search"):
+                scan = scan.with_cosines(await self._store.cosines(owner, vector, self._embedder.model))
+        with self._stage("fuse"):
+            logits = utterance_logits(scan, parties.asked_side(query), self._weights)
+        return Ranked(scan.page_ids.tolist(), logits, len(scan.asked_terms) > 0)
 
-    async def _threads(self, owner: Owner, scores: Mapping[int, float]) -> list[ThreadRow]:
-        seeds = sorted(scores, key=lambda page_id: (scores[page_id], page_id), reverse=True)[:THREAD_SEEDS]
-        threads = await self._store.threads_of(owner, seeds)
-        threads.sort(key=lambda one: (thread_score(one.page_ids, scores), one.thread_id), reverse=True)
-        return threads[:WINDOW_THREADS]
+    async def _words(self, owner: Owner, query: str) -> CallerScan:
+        with self._stage("search"):
+            return await self._store.scan_words(owner, query)
 
-    async def _expand(
-        self, owner: Owner, threads: Sequence[ThreadRow], scores: dict[int, float]
-    ) -> list[Page]:
-        """The threads' other pages; each is worth half of its thread, and less than the pages that were found."""
-        worth: dict[int, float] = {}
-        for thread in threads:
-            half = thread_score(thread.page_ids, scores) / 2
-            for page_id in thread.page_ids[-SEARCH_PAGES:]:
-                if page_id not in scores:
-                    worth[page_id] = max(half, worth.get(page_id, 0.0))
-        scores.update(worth)
-        return await self._store.pages_by_id(owner, list(worth))
+    async def _embedded(self, query: str) -> list[float] | None:
+        with self._stage("embed"):
+            vectors = await self._embedder.embed([query]) if self._embedder else None
+        return vectors[0] if vectors else None
+
+    @contextlib.contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        if self._on_stage is not None:
+            self._on_stage(name, (time.perf_counter() - began) * 1_000)
+
+    async def _topics(self, owner: Owner, recent: Sequence[Page]) -> list[str]:
+        """Summaries of the threads that the latest pages belong to, newest first."""
+        latest = [page.page_id for page in recent[-THREAD_SEEDS:]]
+        threads = await self._store.threads_of(owner, latest)
+        threads.sort(key=lambda one: (max(one.page_ids), one.thread_id), reverse=True)
+        return [thread.summary for thread in threads[:WINDOW_THREADS] if thread.summary]
 
     async def _keep_audio(self, owner: Owner, exchange: Exchange, side: str, ulaw: bytes) -> str:
         if not ulaw:
@@ -177,18 +247,26 @@ class Memory:
 class CallMemory:
     """The memory of one call. Recall never fails: with the store down it is what the call itself said."""
 
-    def __init__(self, memory: Memory, owner: Owner, call_id: str, resumed_from: str | None) -> None:
+    def __init__(
+        self, memory: Memory, owner: Owner, call_id: str, resumed_from: str | None, parties: Parties = UNNAMED
+    ) -> None:
         self._memory = memory
         self._owner = owner
         self._call_id = call_id
         self._resumed_from = resumed_from
-        self._own: deque[Page] = deque(maxlen=SEARCH_PAGES)
+        self._parties = parties
+        self._own: deque[Page] = deque(maxlen=OWN_PAGES)
 
     async def recall(self, query: str, live_items: tuple[str, ...]) -> Window:
         """The window for a turn."""
         try:
             return await self._memory.recall(
-                self._owner, self._call_id, query, live_items, resumed_from=self._resumed_from
+                self._owner,
+                self._call_id,
+                query,
+                live_items,
+                resumed_from=self._resumed_from,
+                parties=self._parties,
             )
         except (StorageUnavailable, StorageFault) as error:
             log.warning("recall_without_store", call_id=self._call_id, error=str(error))
@@ -210,26 +288,26 @@ class CallMemory:
         return project(candidates, BUDGET_TOKENS, safe_tokens=SAFE_TOKENS)
 
 
-def _window(candidates: Sequence[Candidate], threads: Sequence[ThreadRow], budget_tokens: int) -> Window:
-    """Pages first; a thread's summary stands in only for pages of it that found no place as themselves."""
-    safe_tokens = min(SAFE_TOKENS, budget_tokens // 10)
-    window = project(candidates, budget_tokens, safe_tokens=safe_tokens)
-    there = {entry.page.page_id for entry in window.entries}
-    summaries = [t.summary for t in threads if t.summary and not there.issuperset(t.page_ids)]
-    if not summaries:
-        return window
-    return project(candidates, budget_tokens, safe_tokens=safe_tokens, threads=summaries)
-
-
-def _scores(recent: Sequence[Page], hits: Sequence[Hit]) -> dict[int, float]:
-    """Words, vectors and recency, fused by rank."""
-    return fuse(
-        [
-            {hit.page.page_id: hit.lexical_rank for hit in hits if hit.lexical_rank is not None},
-            {hit.page.page_id: hit.dense_rank for hit in hits if hit.dense_rank is not None},
-            {page.page_id: rank for rank, page in enumerate(reversed(recent), start=1)},
-        ]
-    )
+def _candidates(
+    pages: Iterable[Page],
+    recent: Sequence[Page],
+    logits: Mapping[int, tuple[float, float]],
+    call_id: str,
+    live_items: Sequence[str],
+) -> list[Candidate]:
+    """The call's last turns before all; those before them have a start on what a search found."""
+    latest = [page.page_id for page in recent if page.call_id == call_id][-AUDIO_TURNS:]
+    start = {page.page_id: RECENT_LOGIT / back for back, page in enumerate(reversed(recent), start=1)}
+    made = []
+    for page in pages:
+        user, reply = logits.get(page.page_id, (UNSEARCHED_LOGIT, UNSEARCHED_LOGIT))
+        gain = start.get(page.page_id, 0.0)
+        if page.page_id in latest:
+            live = bool(page.user_item_id) and page.user_item_id in live_items
+            made.append(Candidate(page, LATEST_LOGIT + latest.index(page.page_id), live))
+        else:
+            made.append(Candidate(page, max(user, reply) + gain, sides=(user + gain, reply + gain)))
+    return made
 
 
 def _unstored_page(exchange: Exchange) -> Page:

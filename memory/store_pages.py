@@ -1,12 +1,13 @@
 """Vpages in the database: committed once, found again within one caller of one business, never across."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import IntEnum
 from typing import Any
 
-from sqlalchemy import Select, bindparam, delete, func, literal, select, text, update
+from sqlalchemy import Select, delete, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -32,14 +33,27 @@ class AudioPaths:
     reply: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A page that a search found. Ranks count from 1; None where that search did not find it."""
+class Side(IntEnum):
+    """What a vector is of: the whole page (threads are built on it), or what one side said (search is)."""
 
-    page: Page
-    lexical_rank: int | None
-    dense_rank: int | None
-    cosine: float | None
+    WHOLE = 0
+    USER = 1
+    REPLY = 2
+
+
+@dataclass(frozen=True, slots=True)
+class PageVectors:
+    """A page's vectors, one a chunk; a side that said nothing has none."""
+
+    whole: Sequence[Sequence[float]] = ()
+    user: Sequence[Sequence[float]] = ()
+    reply: Sequence[Sequence[float]] = ()
+
+    def by_side(self) -> Iterator[tuple[Side, int, Sequence[float]]]:
+        """Side, number of the chunk, vector."""
+        for side, vectors in ((Side.WHOLE, self.whole), (Side.USER, self.user), (Side.REPLY, self.reply)):
+            for chunk, vector in enumerate(vectors):
+                yield side, chunk, vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +64,6 @@ class StoredPage:
     owner: Owner
     flow_node: str
     embedded_with: str | None
-
-
-# Any of the words, not all: of 776 questions 686 share no page with all of theirs. Rank divided by 1 +
-# log(length).
-LEXICAL = text(
-    """
-    WITH asked AS (
-        SELECT replace(replace(plainto_tsquery('english', :words)::text, '&', '|'), '<->', '|')::tsquery
-            AS words
-    )
-    SELECT page_id
-    FROM pages, asked
-    WHERE business_id = :business_id AND caller = :caller AND pages.words @@ asked.words
-    ORDER BY ts_rank(pages.words, asked.words, 1) DESC, page_id DESC
-    LIMIT :limit
-    """
-)
 
 
 class PageStore(Database):
@@ -137,36 +134,6 @@ class PageStore(Database):
         )
         return list(reversed(await self._pages(query)))
 
-    async def candidates(
-        self, owner: Owner, query_text: str, query_vector: Sequence[float] | None, model: str, limit: int
-    ) -> list[Hit]:
-        """The caller's pages that answer to the words or to the vector, each search's best `limit`; exact.
-
-        Vectors of other models are not looked at. Empty for nobody.
-        """
-        check_owner(owner)
-        if not owner.caller:
-            return []
-        key = {"business_id": owner.business_id, "caller": owner.caller}
-        async with self.transaction() as connection:
-            found = await connection.execute(
-                LEXICAL, {**key, "words": clean_text(query_text), "limit": limit}
-            )
-            lexical = {row.page_id: rank for rank, row in enumerate(found, start=1)}
-            dense: dict[int, tuple[int, float]] = {}
-            if query_vector is not None:
-                nearest = await connection.execute(_nearest(owner, query_vector, model, limit))
-                dense = {row.page_id: (rank, 1.0 - row.distance) for rank, row in enumerate(nearest, start=1)}
-            wanted = lexical.keys() | dense.keys()
-            rows = await connection.execute(
-                select(*PAGE_COLUMNS).where(
-                    pages.c.business_id == owner.business_id,
-                    pages.c.caller == owner.caller,
-                    pages.c.page_id.in_(wanted),
-                )
-            )
-            return [_hit(page_of(row), lexical, dense) for row in rows]
-
     async def load_page(self, page_id: int) -> StoredPage | None:
         """One page by its id, for the job that works on it; None if it was deleted."""
         query = select(
@@ -184,10 +151,10 @@ class PageStore(Database):
         async with self.transaction() as connection:
             await connection.execute(statement)
 
-    async def save_vectors(
-        self, owner: Owner, page_id: int, model: str, vectors: Sequence[Sequence[float]]
-    ) -> None:
+    async def save_vectors(self, owner: Owner, page_id: int, model: str, vectors: PageVectors) -> None:
         """Replace the page's vectors of this model, and mark the page as embedded with it (also with none).
+
+        They are stored with length one.
 
         Raises: `WrongDimension`; `ValueError` for a vector without a direction (zero, NaN, infinite) or for
         nobody.
@@ -195,10 +162,13 @@ class PageStore(Database):
         check_owner(owner)
         if not owner.caller:
             raise ValueError("nobody owns no vectors")
-        for vector in vectors:
+        for _, _, vector in vectors.by_side():
             check_vector(vector, model)
         key = {"business_id": owner.business_id, "caller": owner.caller, "page_id": page_id, "model": model}
-        rows = [{**key, "chunk": number, "embedding": list(vector)} for number, vector in enumerate(vectors)]
+        rows = [
+            {**key, "side": int(side), "chunk": chunk, "embedding": _unit(vector)}
+            for side, chunk, vector in vectors.by_side()
+        ]
         mine = (page_vectors.c[name] == value for name, value in key.items())
         async with self.transaction() as connection:
             await connection.execute(delete(page_vectors).where(*mine))
@@ -238,8 +208,8 @@ class PageStore(Database):
 
 
 async def fetch_pages(connection: AsyncConnection, query: Select[Any]) -> list[Page]:
-    """The pages of a query that selects `PAGE_COLUMNS`."""
-    return [page_of(row) for row in await connection.execute(query)]
+    """The pages of a query that selects `PAGE_COLUMNS`, and nothing else."""
+    return [Page(*row) for row in await connection.execute(query)]
 
 
 def page_of(row: Any) -> Page:
@@ -256,28 +226,9 @@ def check_vector(vector: Sequence[float], model: str) -> None:
         raise ValueError("a vector without a direction cannot be ranked")
 
 
-def _nearest(owner: Owner, vector: Sequence[float], model: str, limit: int) -> Select[Any]:
-    """Each page by its best chunk. Exact: a scan of one caller's rows, no index that could miss any."""
-    check_vector(vector, model)
-    distance = func.min(page_vectors.c.embedding.cosine_distance(bindparam("asked", list(vector)))).label(
-        "distance"
-    )
-    return (
-        select(page_vectors.c.page_id, distance)
-        .where(
-            page_vectors.c.business_id == owner.business_id,
-            page_vectors.c.caller == owner.caller,
-            page_vectors.c.model == model,
-        )
-        .group_by(page_vectors.c.page_id)
-        .order_by(distance, page_vectors.c.page_id.desc())
-        .limit(limit)
-    )
-
-
-def _hit(page: Page, lexical: dict[int, int], dense: dict[int, tuple[int, float]]) -> Hit:
-    rank, cosine = dense.get(page.page_id, (None, None))
-    return Hit(page, lexical.get(page.page_id), rank, cosine)
+def _unit(vector: Sequence[float]) -> list[float]:
+    length = math.hypot(*vector)
+    return [value / length for value in vector]
 
 
 def _page_values(owner: Owner, exchange: Exchange, audio: AudioPaths) -> dict[str, Any]:

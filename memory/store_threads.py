@@ -12,7 +12,7 @@ from memory.database import Database, check_owner, clean_text
 from memory.jobqueue import enqueue_thread
 from memory.model import Owner, Page
 from memory.schema import page_vectors, pages, thread_pages, threads
-from memory.store_pages import PAGE_COLUMNS, StoredPage, check_vector, fetch_pages
+from memory.store_pages import PAGE_COLUMNS, Side, StoredPage, check_vector, fetch_pages
 from memory.threads import Append, PageLink, Spawn, ThreadLink
 
 SIMILAR_PAGES_MAX = 10
@@ -178,6 +178,7 @@ async def _links(
         mine.c.caller == stored.owner.caller,
         mine.c.page_id == stored.page.page_id,
         mine.c.model == model,
+        mine.c.side == Side.WHOLE,
         mine.c.chunk == 0,
     )
     embedded = model is not None and (await connection.execute(vector)).first() is not None
@@ -206,6 +207,7 @@ def _other_pages(stored: StoredPage, model: str | None, vector: Select[Any]) -> 
             page_vectors.c.business_id == stored.owner.business_id,
             page_vectors.c.caller == stored.owner.caller,
             page_vectors.c.model == model,
+            page_vectors.c.side == Side.WHOLE,
             page_vectors.c.chunk == 0,
             page_vectors.c.page_id != stored.page.page_id,
         )

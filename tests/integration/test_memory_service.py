@@ -144,8 +144,9 @@ async def test_meaning_finds_what_words_do_not(store: Store, audio: AudioStore) 
         await run_pending(url, JobTools(store, ExtractiveSummariser(), embedder))
         window = await memory.recall(ANA, "CA2", "there we were", (), budget_tokens=40)
         assert texts(window)[0] == "and then we were there"
-        assert len(window.entries) < 4
+        assert window.entries[0].text == ""
         assert window.entries[0].page.summary != ""
+        assert len(window.entries) < 11
 
 
 async def test_b089_a_restart_between_two_calls_is_not_noticed(tmp_path: Path) -> None:

