@@ -48,7 +48,18 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 }
 """The longest key that begins a module's name holds. Modules without one (the composition roots) may import all."""
 
-PURE = {"asyncio", "time", "random", "secrets", "os", "logging", "structlog", "socket", "threading", "msgspec"}
+PURE = {
+    "asyncio",
+    "time",
+    "random",
+    "secrets",
+    "os",
+    "logging",
+    "structlog",
+    "socket",
+    "threading",
+    "msgspec",
+}
 SQL = ("memory.schema", "memory.database", "memory.store", "memory.jobs", "memory.jobqueue", "memory.migrate")
 
 
