@@ -8,13 +8,14 @@ from rich.console import Console
 
 from callflows.parse import load_folder
 from ivr import observe
-from ivr.bench import conceal, media_report
+from ivr.bench import conceal, media_report, memory_commands
 from ivr.bench.media import Plan, ServerKind, measure
 from ivr.bench.stages import measure_stages
 from ivr.places import SHIPPED_FLOWS
 from ivr.server import run
 
 bench_app = typer.Typer(help="Measurements: cost, delay, quality.", no_args_is_help=True)
+memory_commands.register(bench_app)
 out = Console(highlight=False)
 
 

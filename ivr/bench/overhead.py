@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from ivr.bench.memory_world import BUSINESS, MemoryWorld
-from ivr.core.context import build_input
+from ivr.core.context import Opening, build_input
 from ivr.core.records import Turn
 from memory.model import Owner
 from memory.service import Memory
@@ -114,7 +114,7 @@ async def _call(
         window = await memory.recall(owner, call_id, query, ())
         asked = Turn(number, items=["item"], words={"item": query}, window=window)
         building = time.perf_counter()
-        build_input(call_id, asked, [], "", frozenset(), "state")
+        build_input(call_id, asked, [], Opening(""), frozenset(), "state")
         ended = time.perf_counter()
         note("build", (ended - building) * 1_000)
         if number >= WARM_UP:

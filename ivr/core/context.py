@@ -23,6 +23,9 @@ class Opening:
 def _record(entry: WindowEntry) -> Iterator[str]:
     """A page as lines of a record, for memory that is fenced."""
     page = entry.page
+    if entry.text:  # one side of the page, or one sentence of it, with its label
+        yield entry.text
+        return
     if entry.form is Form.SUMMARY:
         yield f"summary: {page.summary}"
         return
@@ -34,7 +37,7 @@ def _record(entry: WindowEntry) -> Iterator[str]:
 
 def _page_items(entry: WindowEntry, live_items: frozenset[str]) -> Iterator[InputItem]:
     page = entry.page
-    if entry.form is Form.SUMMARY:
+    if entry.text or entry.form is Form.SUMMARY:
         yield UserText(engine.as_data("\n".join(_record(entry))))
         return
     if entry.form is Form.AUDIO and page.user_item_id in live_items:

@@ -61,6 +61,21 @@ def test_summaries_and_other_calls_are_fenced_as_data() -> None:
     assert summary == UserText(f"{MEMORY_OPEN}\nsummary: s3\n{MEMORY_CLOSE}")
 
 
+def test_a_part_of_a_page_stands_for_it_and_is_data_in_any_call() -> None:
+    turn = turn_of("u1")
+    earlier, here = remembered("CA0", 1, "q1", "a1"), remembered("CA1", 2, "q2", "a2")
+    turn.window = Window(
+        (
+            WindowEntry(earlier, Form.TRANSCRIPT, 5, "caller: q1"),
+            WindowEntry(here, Form.SUMMARY, 5, "assistant: a sentence"),
+        )
+    )
+    assert built(turn, frozenset({"u1"}))[:2] == (
+        UserText(f"{MEMORY_OPEN}\nFrom earlier calls of this number:\ncaller: q1\n{MEMORY_CLOSE}"),
+        UserText(f"{MEMORY_OPEN}\nassistant: a sentence\n{MEMORY_CLOSE}"),
+    )
+
+
 def test_an_interrupted_reply_says_so() -> None:
     turn = turn_of("u1")
     page = replace(remembered("CA1", 1, "q", "We open"), interrupted=True)
