@@ -57,8 +57,9 @@ async def one_stops_and_hands_its_calls_over(place: Place) -> None:
             if event.kind is EventKind.SAID:
                 talking.set()
 
-        # Asked on a connection that was kept open, the first worker has the caller wait two seconds (B059).
-        steps = (say(), say(gap_ms=2_700))
+        # Asked on a connection that was kept open, the first worker has the caller wait two seconds (B059). What is
+        # said meanwhile nobody hears; so this caller waits well beyond it, and until we have spoken again.
+        steps = (say(), say(gap_ms=6_000))
         running = asyncio.gather(
             world.call(*steps, caller=ANN, on_event=on_event), world.call(*steps, caller=BEN)
         )
