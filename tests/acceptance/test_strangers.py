@@ -16,6 +16,8 @@ from tests.acceptance.line import arrival, say, speech, stream_of, webhook
 from tests.acceptance.model import GREETING, calls, turn
 from tests.acceptance.world import Act, Place, World, until
 
+GREETING_BYTES = 8 * int(GREETING["audio_ms"])
+
 GARBAGE = (
     "not json",
     "[]",
@@ -141,6 +143,33 @@ async def _read(socket: ClientConnection, heard: list[dict[str, Any]]) -> None:
             heard.append(json.loads(message))
 
 
+async def the_greeting_waits_for_start(place: Place) -> None:
+    """Nothing of ours goes out before `start`; after it the whole greeting does, once, with the right streamSid."""
+    async with place.world([GREETING]) as world:
+        _, twiml = await webhook(world.line, "/twilio/voice", arrival("CA7"))
+        url, parameters = stream_of(twiml)
+        async with dial(world, url) as socket:
+            await socket.send('{"event":"connected","protocol":"Call","version":"1.0.0"}')
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.8):
+                    await socket.recv()
+            assert world.model.sessions == 0
+            await socket.send(start("CA7", parameters))
+            heard: list[dict[str, Any]] = []
+            reading = asyncio.create_task(_read(socket, heard))
+            await until(lambda: len(_audio(heard)) >= GREETING_BYTES)
+            await socket.send(json.dumps({"event": "stop", "streamSid": "MZ1", "sequenceNumber": "2"}))
+            await reading
+        assert {message["streamSid"] for message in heard} == {"MZ1"}
+        # One greeting, and less than a frame of the filter's tail and padding.
+        assert GREETING_BYTES <= len(_audio(heard)) <= GREETING_BYTES + 2 * 160
+        assert world.model.own_words() == ["Alpha Dental, how can I help you?"]
+
+
+def _audio(heard: list[dict[str, Any]]) -> bytes:
+    return b"".join(base64.b64decode(m["media"]["payload"]) for m in heard if m["event"] == "media")
+
+
 async def strange_webhooks_get_twiml(place: Place) -> None:
     async with place.world([GREETING]) as world:
         world.watch.expected.add("webhook_failed")  # a signed webhook without a CallSid
@@ -165,3 +194,7 @@ async def strange_webhooks_get_twiml(place: Place) -> None:
 
 async def test_b010_b093_b102_what_is_not_twilios(act: Act) -> None:
     await act(a_stranger_gets_no_model, garbage_in_a_stream_is_ignored, strange_webhooks_get_twiml)
+
+
+async def test_b007_the_greeting_waits_for_start(act: Act) -> None:
+    await act(the_greeting_waits_for_start)
