@@ -108,7 +108,7 @@ async def a_busy_transfer_gives_the_caller_back(place: Place) -> None:
         turn("goodbye", "Goodbye", **calls("hang_up")),
     ]
     async with place.world(script) as world:
-        record = await world.call(say(), say(gap_ms=700), say(), dial=DialOutcome("busy", 200))
+        record = await world.call(say(), say(gap_ms=3_000), say(), dial=DialOutcome("busy", 200))
         row = await world.ended(record.call_sid)
 
         assert record.violations == ()

@@ -37,7 +37,7 @@ async def a_lost_session(place: Place, **loss: Any) -> None:
     if "abort" in loss:
         plan["connections"] = ["accept", "refuse", "refuse", "accept"]
     async with place.world(plan) as world:
-        record = await world.call(say(), say(), Wait(1_500), say(gap_ms=800), say(), caller=ANN)
+        record = await world.call(say(), say(), Wait(1_500), say(gap_ms=2_500), say(), caller=ANN)
         row = await world.ended(record.call_sid)
         words = await world.words(record.call_sid)
 

@@ -145,8 +145,9 @@ async def a_broken_stream_comes_back(place: Place) -> None:
         turn("goodbye", "Goodbye", **calls("hang_up")),
         turn("bye", "Bye bye", **calls("hang_up")),
     ]
-    in_reply = (say(), BreakStream(BargeIn(300)), say(gap_ms=700), say())
-    at_rest = (say(), BreakStream(AfterReply(500)), say(gap_ms=700), say())
+    # Between two streams nobody hears the caller, who therefore waits until we have spoken again.
+    in_reply = (say(), BreakStream(BargeIn(300)), say(gap_ms=3_000), say())
+    at_rest = (say(), BreakStream(AfterReply(500)), say(gap_ms=3_000), say())
     async with place.world(script) as world:
         records = await together(world.call(*in_reply), world.call(*at_rest, caller=BEN))
         for record in records:
@@ -176,7 +177,7 @@ async def breaks_before_the_words_are_known(place: Place) -> None:
         turn("goodbye", "Goodbye", **calls("hang_up")),
     ]
     async with place.world(script) as world:
-        record = await world.call(say(), Wait(620), BreakStream(), say(gap_ms=1_000))
+        record = await world.call(say(), Wait(620), BreakStream(), say(gap_ms=3_500))
         await world.ended(record.call_sid)
 
         assert record.violations == ()
