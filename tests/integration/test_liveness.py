@@ -36,10 +36,13 @@ async def status(store: Store, call_sid: str) -> CallStatus:
     return row.status
 
 
-def age(database_url: str, seconds: int) -> None:
-    """Let all calls have been heard of so long ago."""
-    with psycopg.connect(conninfo_of(database_url), autocommit=True) as connection:
-        connection.execute(
+async def age(database_url: str, seconds: int) -> None:
+    """Let all calls have been heard of so long ago.
+
+    A beat that holds a row's lock runs in this loop, so the loop must not be what waits for the lock.
+    """
+    async with await psycopg.AsyncConnection.connect(conninfo_of(database_url), autocommit=True) as connection:
+        await connection.execute(
             "UPDATE calls SET last_activity_at = now() - make_interval(secs => %s)", (seconds,)
         )
 
@@ -90,12 +93,12 @@ async def test_a_live_call_is_kept_fresh_and_one_of_nobody_swept_up(
     await opened(store, "CA2")
     alive.began("CA1", lambda: epoch)
     alive.began("CA3", lambda: None)  # began without a database
-    age(database_url, 59)
+    await age(database_url, 59)
     await asyncio.sleep(0.3)
     assert await store.drop_stale(timedelta(seconds=50)) == ["CA2"]
     await opened(store, "CA4")
     alive.over("CA1")
-    age(database_url, 61)
+    await age(database_url, 61)
     await until_it_is(store, "CA4", CallStatus.DROPPED)
 
 
@@ -114,7 +117,7 @@ async def test_settling_is_about_one_caller_of_one_business(
     await store.open_call("CA2", BUSINESS, "+12025550199", NUMBER, "hash")
     await store.open_call("CA3", "northside-plumbing", CALLER, NUMBER, "hash")
     await store.open_call("CA4", BUSINESS, None, NUMBER, "hash")
-    age(database_url, 20)
+    await age(database_url, 20)
     await alive.settle(BUSINESS, None)
     assert await status(store, "CA4") is CallStatus.ACTIVE
     await alive.settle(BUSINESS, CALLER)
