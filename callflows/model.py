@@ -1,6 +1,7 @@
 """A business and its call flow: what a flow file says. Frozen; a `Business` that exists can be run."""
 
 from datetime import timedelta
+from enum import StrEnum
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -33,6 +34,19 @@ class Part(BaseModel):
     """What all parts of a flow file share: frozen, and nothing unknown is let through."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+
+class Orchestration(StrEnum):
+    """Who decides that a caller has not finished, where the line was bad (docs/design.md, turn-taking)."""
+
+    OFF = "off"
+    """Nobody: a pause ends a turn, whatever the network did."""
+    LOCAL = "local"
+    """We: a boundary whose silence the network made is provisional."""
+    MODEL = "model"
+    """The speech model, at every boundary, by its directives."""
+    JOINT = "joint"
+    """We first; the speech model where only the words can tell."""
 
 
 class Target(Part):
@@ -117,6 +131,11 @@ class Business(Part):
     timezone: TimeZone
     language: Language = "en-US"
     voice: Voice = "marin"
+    orchestration: Orchestration = Field(
+        Orchestration.JOINT,
+        description="Who tells an unfinished turn on a bad line from a finished one: off (nobody), local (our own "
+        "measurements), model (the speech model) or joint (measurements first, then the model).",
+    )
     greeting: SpokenNow
     instructions: Prose = ""
     facts: tuple[Fact, ...] = Field((), description="Full sentences, the most important first.")

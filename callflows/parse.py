@@ -49,6 +49,7 @@ _WORDING: Mapping[str, tuple[str, str]] = {
     "finite_number": ("must be a number", ""),
     "greater_than_equal": ("is too small", "at least {ge}"),
     "less_than_equal": ("is too large", "at most {le}"),
+    "enum": ("is not one of the words allowed here", "one of {expected}"),
     "literal_error": ("is not one of the words allowed here", "one of {expected}"),
     "union_tag_invalid": ("is not a kind of node", "one of {expected_tags}"),
     "union_tag_not_found": ("`type` is missing", "type: talk, transfer or hangup"),

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from callflows.model import Business, TransferNode
+from callflows.model import Business, Orchestration, TransferNode
 from callflows.parse import FlowErrors, FlowFault, load_folder, parse_text
 from tests.unit.callflows.examples import CLINIC, changed, clinic, unhurried
 
@@ -109,6 +109,12 @@ def test_a_language_tag_is_put_in_its_usual_form() -> None:
             "only {topic} may stand in braces here",
         ),
         ("start: main", "voice: a b\nstart: main", (13, 8), "not a voice's name"),
+        (
+            "start: main",
+            "orchestration: on\nstart: main",
+            (13, 16),
+            "is not one of the words allowed here",
+        ),
         ("start: main", "language: english\nstart: main", (13, 11), "not a language tag"),
         ("start: main", "version: 2\nstart: main", (13, 10), "is too large"),
         ("type: hangup", "type: hang-up", (30, 15), "is not a kind of node"),
@@ -328,6 +334,13 @@ def test_a_folder_becomes_a_book(tmp_path: Path) -> None:
     assert book.by_number("anonymous") is None
     assert book.hash_of("clinic") == hashlib.sha256(CLINIC.encode()).hexdigest()
     assert parse_text(book.text_of("second"), "b.yaml") == book.businesses["second"]
+
+
+def test_orchestration_is_joint_unless_said_otherwise() -> None:
+    assert parse_text(CLINIC, "a.yaml").orchestration is Orchestration.JOINT
+    for mode in ("off", "local", "model", "joint"):
+        business = parse_text(f"{CLINIC}\norchestration: {mode}\n", "a.yaml")
+        assert business.orchestration is Orchestration(mode)
 
 
 def test_line_ends_and_umlauts_are_kept_in_the_hash(tmp_path: Path) -> None:
