@@ -66,6 +66,14 @@ def spoken_topic(said: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Beginning:
+    """How a call begins here, and the dropped call that it goes on with, if any."""
+
+    setup: CallSetup
+    resumed_from: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LiveCall:
     """A call that runs here. `over` is set when everything of it is written."""
 
@@ -93,11 +101,11 @@ class Reception:
         claim = Claim(parts.store, owner, start.call_sid, start.stream_sid, grant.to_number, flow_hash)
         await self._older_is_over(start.call_sid)
         try:
-            setup = await self._prepare(business, claim)
+            beginning = await self._prepare(business, claim)
         except CallTakenOver:
             log.info("call_is_over_already")
             return
-        await self._run(line, claim, setup)
+        await self._run(line, claim, beginning)
 
     def hand_over(self) -> None:
         """This worker stops: every call leaves at its next quiet moment, those that begin just now too."""
@@ -117,10 +125,10 @@ class Reception:
         except TimeoutError:
             log.warning("older_stream_lingers")
 
-    async def _run(self, line: CallerLink, claim: Claim, setup: CallSetup) -> None:
+    async def _run(self, line: CallerLink, claim: Claim, beginning: Beginning) -> None:
         parts, sid = self._parts, claim.call_sid
-        core = CallCore(setup, parts.clock.now_ms())
-        memory = parts.memory.of_call(claim.owner, sid)
+        core = CallCore(beginning.setup, parts.clock.now_ms())
+        memory = parts.memory.of_call(claim.owner, sid, resumed_from=beginning.resumed_from)
         call = Call(
             core,
             Surroundings(
@@ -155,24 +163,25 @@ class Reception:
             parts.metrics.calls_ended.labels(end.reason or "left").inc()
             log.info("stream_over", reason=end.reason or "left", last=core.transitions[-3:])
 
-    async def _prepare(self, business: Business, claim: Claim) -> CallSetup:
+    async def _prepare(self, business: Business, claim: Claim) -> Beginning:
         """Where this call begins. Without a database it begins as a new one."""
         try:
             async with asyncio.timeout(PREPARE_TIMEOUT_S), in_our_terms():
                 await claim.epoch()
                 row = await self._parts.store.get_call(claim.call_sid)
-                return await self._setup(business, row)
+                return await self._beginning(business, row)
         except (StorageUnavailable, TimeoutError) as error:
             log.warning("call_without_memory", error=type(error).__name__)
-            return self._fresh(business, claim.call_sid)
+            return Beginning(self._fresh(business, claim.call_sid))
 
-    async def _setup(self, business: Business, row: CallRow | None) -> CallSetup:
+    async def _beginning(self, business: Business, row: CallRow | None) -> Beginning:
         if row is None:
             raise CallTakenOver("the call was forgotten")
         if row.snapshot is None:
-            return await self._resumed(business, row) or self._fresh(business, row.call_sid)
+            resumed = await self._resumed(business, row)
+            return resumed or Beginning(self._fresh(business, row.call_sid))
         restored = restore(row.snapshot)
-        return replace(
+        setup = replace(
             self._fresh(business, row.call_sid),
             flow=engine.FlowState.from_json(restored.flow_json, business),
             opening=restored.opening or LINE_BROKE,
@@ -180,8 +189,9 @@ class Reception:
             exchange_no=restored.exchange_no,
             speed=restored.speed,
         )
+        return Beginning(setup, row.resumed_from)
 
-    async def _resumed(self, business: Business, row: CallRow) -> CallSetup | None:
+    async def _resumed(self, business: Business, row: CallRow) -> Beginning | None:
         """The dropped call that this caller is taken back to, if there is one.
 
         It may itself have gone on with an earlier one, and dropped before a word: the brief knows that.
@@ -200,13 +210,14 @@ class Reception:
         restored = restore(dropped.snapshot)
         flow = engine.FlowState.from_json(restored.flow_json, business)
         log.info("call_resumed", from_call=dropped.call_sid, node=flow.node)
-        return replace(
+        setup = replace(
             self._fresh(business, row.call_sid),
             flow=flow,
             opening=engine.resume_offer(business, flow, topic),
             resumed=True,
             speed=restored.speed,
         )
+        return Beginning(setup, dropped.call_sid)
 
     def _fresh(self, business: Business, call_sid: str) -> CallSetup:
         return CallSetup(

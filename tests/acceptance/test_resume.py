@@ -54,6 +54,7 @@ async def goes_on_for_its_caller_alone(place: Place) -> None:
     async with place.world(script) as world:
         first = await world.call(say(), DropLine(BargeIn(900)))
         await kept(world, first.call_sid, 1)
+        await world.run_jobs()
         steps = (say(), HangUp(AfterReply(400)))
         mine, *theirs = await together(
             world.call(*steps),
@@ -72,7 +73,9 @@ async def goes_on_for_its_caller_alone(place: Place) -> None:
         ]
         (my_turn,) = await world.turns(mine.call_sid)
         assert set(my_turn.states["window"]["page_ids"]) >= await pages_of(world, first.call_sid)
-        assert "Marigold" in told(question_with(world, my_turn.page.user_text))
+        assert my_turn.states["window"]["threads"] == 1
+        shown = told(question_with(world, my_turn.page.user_text))
+        assert "Marigold" in shown.partition("topic: ")[2].partition("caller: ")[0]
         for record in theirs:
             other = await world.ended(record.call_sid)
             assert other.resumed_from is None
