@@ -41,7 +41,9 @@ async def age(database_url: str, seconds: int) -> None:
 
     A beat that holds a row's lock runs in this loop, so the loop must not be what waits for the lock.
     """
-    async with await psycopg.AsyncConnection.connect(conninfo_of(database_url), autocommit=True) as connection:
+    async with await psycopg.AsyncConnection.connect(
+        conninfo_of(database_url), autocommit=True
+    ) as connection:
         await connection.execute(
             "UPDATE calls SET last_activity_at = now() - make_interval(secs => %s)", (seconds,)
         )
