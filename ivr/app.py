@@ -23,6 +23,8 @@ from ivr.registry import Businesses, Registry
 from ivr.remembering import Prices
 from ivr.server import make_server
 from ivr.settings import ModelSource, Settings
+from ivr.spool import SpoolFolder
+from ivr.spooling import Spool
 from ivr.web.deps import Readiness, WebDeps
 from ivr.web.routes import create_app
 from ivr.web.slots import CallSlots
@@ -138,6 +140,8 @@ class Service:
         self._metrics = Metrics()
         self._registry = Registry(store, book, telephony_of(settings), settings.public_url)
         wait_ms = SANDBOX_TRANSCRIPT_WAIT_MS if settings.model_source is ModelSource.SANDBOX else None
+        prices = Prices(model.profile.model, settings.transcribe_model)
+        self._spool = Spool(SpoolFolder(settings.data_dir / "spool"), memory, store, prices)
         self._reception = Reception(
             Parts(
                 book=book,
@@ -148,7 +152,8 @@ class Service:
                 clock=self._clock,
                 pacer=self._pacer,
                 new_model=model.link,
-                prices=Prices(model.profile.model, settings.transcribe_model),
+                prices=prices,
+                spool=self._spool,
                 tuning=Tuning() if wait_ms is None else Tuning(transcript_wait_ms=wait_ms),
             )
         )
@@ -171,6 +176,7 @@ class Service:
         stack.push_async_callback(self._registry.liveness.close)
         stack.push_async_callback(self._registry.rescue.close)
         await background(stack, self._registry.liveness.run())
+        await background(stack, self._spool.run())
         await background(stack, self._pacer.run())
         announcing = asyncio.ensure_future(self._announce(on_ready))
         try:

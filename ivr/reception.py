@@ -23,6 +23,7 @@ from ivr.pacing import MonotonicClock, Pacer
 from ivr.ports import CallerLink, ModelLink
 from ivr.registry import Registry
 from ivr.remembering import Claim, Prices, StoreJournal, StoreRecall, in_our_terms
+from ivr.spooling import Spool
 from ivr.wire.tokens import Grant
 from ivr.wire.twilio import StartInfo
 from memory.calls import CallRow
@@ -53,6 +54,7 @@ class Parts:
     pacer: Pacer
     new_model: Callable[[], ModelLink]
     prices: Prices
+    spool: Spool
     tuning: Tuning
 
 
@@ -129,13 +131,14 @@ class Reception:
         parts, sid = self._parts, claim.call_sid
         core = CallCore(beginning.setup, parts.clock.now_ms())
         memory = parts.memory.of_call(claim.owner, sid, resumed_from=beginning.resumed_from)
+        journal = parts.spool.journal(StoreJournal(memory, parts.store, claim, parts.prices), claim)
         call = Call(
             core,
             Surroundings(
                 line=line,
                 new_model=parts.new_model,
                 recall=StoreRecall(memory),
-                journal=StoreJournal(memory, parts.store, claim, parts.prices),
+                journal=journal,
                 clock=parts.clock,
                 subscribe=parts.pacer.subscribe,
                 on_turn=self._report,
@@ -154,6 +157,7 @@ class Reception:
             end = await call.run()
         finally:
             live.over.set()
+            parts.spool.over(journal)
             if self._live.get(sid) is live:
                 del self._live[sid]
                 if end.reason is None:

@@ -34,23 +34,33 @@ class Claim:
         self, store: Store, owner: Owner, call_sid: str, stream_sid: str, to: str, flow: str
     ) -> None:
         self._store = store
-        self._call = (call_sid, owner.business_id, owner.caller, to, flow)
-        self._stream_sid = stream_sid
         self._epoch: int | None = None
         self.owner = owner
         self.call_sid = call_sid
+        self.stream_sid = stream_sid
+        self.to_number = to
+        self.flow_hash = flow
 
     @property
     def held_epoch(self) -> int | None:
         """The epoch, if the claim was made."""
         return self._epoch
 
+    @property
+    def call(self) -> tuple[str, str, str | None, str, str]:
+        """The arguments of `Store.open_call`."""
+        return (self.call_sid, self.owner.business_id, self.owner.caller, self.to_number, self.flow_hash)
+
+    def take_over(self, epoch: int) -> None:
+        """Write with the epoch that a stream of the past had."""
+        self._epoch = epoch
+
     async def epoch(self) -> int:
         """The epoch all writes carry. Raises: `StorageUnavailable`, `CallTakenOver` (also: the call is over)."""
         if self._epoch is None:
             async with in_our_terms():
-                await self._store.open_call(*self._call)
-                self._epoch = await self._store.claim_stream(self.call_sid, self._stream_sid)
+                await self._store.open_call(*self.call)
+                self._epoch = await self._store.claim_stream(self.call_sid, self.stream_sid)
         return self._epoch
 
 
