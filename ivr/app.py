@@ -220,11 +220,11 @@ class Service:
         return RESTART_PAUSE_S if self._is_alone else DRAIN_PAUSE_S
 
     def _deps(self) -> WebDeps:
-        token = self._settings.twilio_auth_token
-        secret = token.get_secret_value() if token is not None else None
+        tokens = (self._settings.twilio_auth_token, self._settings.twilio_secondary_token)
+        secret, other = (token.get_secret_value() if token is not None else "" for token in tokens)
         return WebDeps(
-            checker=SignatureChecker(secret, self._settings.public_url, self._options.host),
-            tokens=StreamTokens(secret),
+            checker=SignatureChecker(secret, self._settings.public_url, self._options.host, also=[other]),
+            tokens=StreamTokens(secret, also=[other]),
             metrics=self._metrics,
             slots=self._slots,
             flows=Businesses(self._book),

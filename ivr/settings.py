@@ -155,6 +155,9 @@ class Settings(BaseSettings):
         "TWILIO_ACCOUNT_SID", None, "AC0123456789abcdef0123456789abcdef"
     )
     twilio_auth_token: SecretStr | None = _env("TWILIO_AUTH_TOKEN", None, "the token in Twilio's console")
+    twilio_secondary_token: SecretStr | None = _env(
+        "TWILIO_AUTH_TOKEN_SECONDARY", None, "the secondary token in Twilio's console"
+    )
     twilio_api_base_url: Annotated[str, AfterValidator(_http_base)] | None = _env(
         "TWILIO_API_BASE_URL", None, "https://api.dublin.ie1.twilio.com"
     )
@@ -242,7 +245,12 @@ class Settings(BaseSettings):
 
     def secrets(self) -> tuple[str, ...]:
         """The values that must never be shown, for `ivr.observe.configure`."""
-        kept = (self.twilio_auth_token, self.openai_api_key, self.database_url)
+        kept = (
+            self.twilio_auth_token,
+            self.twilio_secondary_token,
+            self.openai_api_key,
+            self.database_url,
+        )
         return tuple(secret.get_secret_value() for secret in kept if secret is not None)
 
 

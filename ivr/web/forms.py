@@ -13,6 +13,8 @@ from ivr.wire.signature import Origin
 
 MAX_FIELDS = 500
 _CALL_SID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ACCOUNT_SID = re.compile(r"AC[0-9a-f]{32}")
+"""Twilio's only form. What a test bench sends in its place is not held against its streams."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class Webhook:
 
     origin: Origin
     call_sid: str
+    account_sid: str
     from_: str
     to: str
     stir: str
@@ -82,10 +85,11 @@ def _webhook(origin: Origin, form: "ImmutableMultiDict[str, str]", streams: str)
     def field(name: str) -> str:
         return str(form.get(name, ""))
 
-    call_sid = field("CallSid")
+    call_sid, account_sid = field("CallSid"), field("AccountSid")
     return Webhook(
         origin=origin,
         call_sid=call_sid if _CALL_SID.fullmatch(call_sid) else "",
+        account_sid=account_sid if _ACCOUNT_SID.fullmatch(account_sid) else "",
         from_=field("From"),
         to=field("To"),
         stir=field("StirVerstat"),

@@ -80,6 +80,9 @@ class MediaRoute:
         if isinstance(grant, TokenRefused):
             self._refused(grant.reason)
             return None
+        if grant.account_sid and grant.account_sid != start.account_sid:
+            self._refused(RefusalReason.ACCOUNT)
+            return None
         if not self._spent.spend(grant.nonce, grant.expires_at, now) or not await self._spend(start, grant):
             self._refused(RefusalReason.SPENT)
             return None

@@ -189,6 +189,7 @@ class VoiceRoutes:
             now=deps.now(),
             caller=caller_of(hook.from_, hook.stir),
             to_number=hook.to,
+            account_sid=hook.account_sid,
         )
         return twiml.connect_stream(
             hook.origin.ws_base + MEDIA_PATH,

@@ -4,7 +4,7 @@ Forwarded headers are never believed: whoever can set one could choose the signe
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Protocol
@@ -56,11 +56,18 @@ class Origin:
 class SignatureChecker:
     """Checks requests against `public_url`; without one, against a loopback Host on a loopback bind address.
 
-    `auth_token` empty or `None`: everything is refused.
+    `auth_token` empty or `None`: everything is refused. `also`: tokens that are accepted beside it.
     """
 
-    def __init__(self, auth_token: str | None, public_url: str | None, bind_host: str = "127.0.0.1") -> None:
-        self._validator = RequestValidator(auth_token) if auth_token else None
+    def __init__(
+        self,
+        auth_token: str | None,
+        public_url: str | None,
+        bind_host: str = "127.0.0.1",
+        *,
+        also: Iterable[str] = (),
+    ) -> None:
+        self._validators = [RequestValidator(token) for token in (auth_token, *also) if token]
         self._origin = Origin(public_url.rstrip("/")) if public_url else None
         self._local = _is_loopback(bind_host)
 
@@ -90,9 +97,7 @@ class SignatureChecker:
         return any(self._valid(url, NoForm(), signature) for url in urls)
 
     def _valid(self, url: str, form: Form, signature: str) -> bool:
-        if self._validator is None or not signature:
-            return False
-        return bool(self._validator.validate(url, form, signature))
+        return bool(signature) and any(v.validate(url, form, signature) for v in self._validators)
 
 
 def _host_of(header: str) -> str:

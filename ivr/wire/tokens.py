@@ -5,6 +5,7 @@ without a database. Pure: nonce and time are arguments.
 import hashlib
 import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable
 from enum import StrEnum
 
 import msgspec
@@ -25,6 +26,8 @@ class Grant(msgspec.Struct, frozen=True, array_like=True):
     expires_at: int
     caller: str | None = None
     to_number: str = ""
+    account_sid: str = ""
+    """The webhook's; the stream must be of the same."""
 
 
 class RefusalReason(StrEnum):
@@ -35,6 +38,8 @@ class RefusalReason(StrEnum):
     FORGED = "forged"
     EXPIRED = "expired"
     SPENT = "spent"
+    ACCOUNT = "account"
+    """The stream is of another account than the webhook was."""
 
 
 class TokenRefused(msgspec.Struct, frozen=True):
@@ -47,10 +52,13 @@ _decoder = msgspec.json.Decoder(Grant)
 
 
 class StreamTokens:
-    """Mints and verifies with a key derived from `secret`, Twilio's auth token; without one none is valid."""
+    """Mints and verifies with a key derived from `secret`, Twilio's auth token; without one none is valid.
 
-    def __init__(self, secret: str | None, lifetime_s: int = LIFETIME_S) -> None:
-        self._key = hmac.digest(secret.encode(), _LABEL, hashlib.sha256) if secret else None
+    `also`: what else verifies, while one auth token takes the place of another and workers know them in either order.
+    """
+
+    def __init__(self, secret: str | None, lifetime_s: int = LIFETIME_S, *, also: Iterable[str] = ()) -> None:
+        self._keys = [hmac.digest(s.encode(), _LABEL, hashlib.sha256) for s in (secret, *also) if s]
         self._lifetime_s = lifetime_s
 
     def mint(
@@ -62,16 +70,17 @@ class StreamTokens:
         now: float,
         caller: str | None = None,
         to_number: str = "",
+        account_sid: str = "",
     ) -> str:
         """A token for one stream of this call. `now` is Unix time in s; `nonce` must not come twice.
 
         Raises: `ValueError` without a secret, or when the result is too long for a `<Parameter>`.
         """
-        if self._key is None:
+        if not self._keys:
             raise ValueError("no secret to sign stream tokens with")
-        grant = Grant(business_id, nonce, int(now) + self._lifetime_s, caller, to_number)
+        grant = Grant(business_id, nonce, int(now) + self._lifetime_s, caller, to_number, account_sid)
         body = msgspec.json.encode(grant)
-        token = _to_text(self._mac(self._key, call_sid, body) + body)
+        token = _to_text(self._mac(self._keys[0], call_sid, body) + body)
         if len(token) > MAX_TOKEN_CHARS:
             raise ValueError("stream token too long: shorten the business's id")
         return token
@@ -84,7 +93,7 @@ class StreamTokens:
         if len(raw) <= _MAC_BYTES:
             return TokenRefused(RefusalReason.MALFORMED)
         mac, body = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
-        if self._key is None or not hmac.compare_digest(mac, self._mac(self._key, call_sid, body)):
+        if not any(hmac.compare_digest(mac, self._mac(key, call_sid, body)) for key in self._keys):
             return TokenRefused(RefusalReason.FORGED)
         try:
             grant = _decoder.decode(body)

@@ -164,6 +164,21 @@ async def test_without_a_start_the_socket_is_closed(messages: tuple[str, ...]) -
     assert world.count("webhook_rejected_total", route="media", reason="start") == 1
 
 
+async def test_a_stream_of_another_account_does_not_get_in() -> None:
+    world = World()
+    async with worker(world) as (server, _):
+        webhook_account, other_account = ("AC" + digit * 32 for digit in "ab")
+        given = parameters(parse_twiml(await webhook(server.port, AccountSid=webhook_account)))
+        started = start_message(SID, given)
+        assert await refused_with(server.port, CONNECTED, started.replace("AC1", other_account)) == 1008
+        assert world.calls.grants == []
+        async with dial_stream(server.port) as ws:  # the token was not spent by that
+            await ws.send(CONNECTED)
+            await ws.send(started.replace("AC1", webhook_account))
+            await until(lambda: world.calls.grants != [])
+    assert world.count("webhook_rejected_total", route="media", reason="account") == 1
+
+
 async def test_b093_only_a_token_for_this_call_gets_in() -> None:
     world = World()
     async with worker(world) as (server, _):

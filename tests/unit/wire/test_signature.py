@@ -132,3 +132,15 @@ def test_without_a_token_everything_is_refused(token: str | None) -> None:
 def test_the_origin_names_both_schemes() -> None:
     assert Origin(PUBLIC).ws_base == "wss://ivr.example.test"
     assert Origin("http://127.0.0.1:8000").ws_base == "ws://127.0.0.1:8000"
+
+
+def test_while_auth_tokens_turn_over_twilio_may_sign_with_either() -> None:
+    target = "/twilio/voice"
+    both = SignatureChecker("new", PUBLIC, also=[TOKEN, ""])
+    one = SignatureChecker("new", PUBLIC, also=[""])
+    assert both.check_post(target, INNER_HOST, form(), sign(PUBLIC + target, FIELDS))
+    assert not one.check_post(target, INNER_HOST, form(), sign(PUBLIC + target, FIELDS))
+    assert SignatureChecker(None, PUBLIC, also=[TOKEN]).check_post(
+        target, INNER_HOST, form(), sign(PUBLIC + target, FIELDS)
+    )
+    assert not SignatureChecker(None, PUBLIC, also=[""]).check_post(target, INNER_HOST, form(), "x")

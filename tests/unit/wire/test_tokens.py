@@ -75,3 +75,17 @@ def test_one_spelling_only() -> None:
     token = mint()
     for other in (token + "=", token + "\n", token[:-1], " " + token, token + "A" * MAX_TOKEN_CHARS):
         assert isinstance(TOKENS.verify(other, "CA1", NOW), TokenRefused)
+
+
+def test_while_auth_tokens_turn_over_both_open_and_the_first_signs() -> None:
+    """Two workers, one configured before the rotation and one in the middle of it, in either order."""
+    old, between, new = (
+        StreamTokens("old"),
+        StreamTokens("old", also=["new"]),
+        StreamTokens("new", also=["old"]),
+    )
+    for minting in (old, between, new):
+        for verifying in (between, new):
+            assert isinstance(verifying.verify(mint(minting), "CA1", NOW), Grant)
+    assert old.verify(mint(new), "CA1", NOW) == TokenRefused(RefusalReason.FORGED)
+    assert StreamTokens("new", also=[""]).verify(mint(old), "CA1", NOW) == TokenRefused(RefusalReason.FORGED)
