@@ -17,6 +17,7 @@ from ivr.bench.commands import bench_app
 from ivr.errors import CallthreadError, ConfigError
 from ivr.foundations import flow_folder
 from ivr.jobs import run_jobs
+from ivr.numbers import connect_number, list_numbers
 from ivr.operate import migrate_database, print_call, print_calls
 from ivr.sandbox import __main__ as sandbox_program
 from ivr.server import run
@@ -31,7 +32,11 @@ app = typer.Typer(
 flows_app = typer.Typer(help="Call flows: one YAML file for each business.", no_args_is_help=True)
 calls_app = typer.Typer(help="Calls of the past and calls under way.", no_args_is_help=True)
 db_app = typer.Typer(help="The database's schema.", no_args_is_help=True)
+numbers_app = typer.Typer(
+    help="The telephone numbers of your Twilio account, and where their calls go.", no_args_is_help=True
+)
 app.add_typer(flows_app, name="flows")
+app.add_typer(numbers_app, name="numbers")
 app.add_typer(calls_app, name="calls")
 app.add_typer(db_app, name="db")
 app.add_typer(bench_app, name="bench")
@@ -187,6 +192,26 @@ def calls_show(
 ) -> None:
     """Show a call turn by turn: heard and said, window, tokens, cost, delay."""
     _run(print_call(_settings(), out, call_sid, as_json=as_json))
+
+
+@numbers_app.command("list")
+def numbers_list(as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
+    """List the account's numbers: where their calls go, and which business answers them.
+
+    Needs TWILIO_ACCOUNT_SID, TWILIO_AUTH_TOKEN and IVR_PUBLIC_URL. Changes nothing.
+    """
+    list_numbers(_settings(), out, as_json=as_json)
+
+
+@numbers_app.command("connect")
+def numbers_connect(
+    number: Annotated[str, typer.Argument(help="One of the account's numbers, as +16175550140.")],
+) -> None:
+    """Send a number's calls to this service: voice webhook and status callback at IVR_PUBLIC_URL.
+
+    Prints what they were before. Example: IVR_PUBLIC_URL=https://ivr.example.com ivr numbers connect +16175550140
+    """
+    connect_number(_settings(), out, number)
 
 
 @db_app.command("upgrade")

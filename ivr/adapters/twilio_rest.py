@@ -25,7 +25,7 @@ _CALL_NOT_IN_PROGRESS = 21220
 log = structlog.get_logger(__name__)
 
 
-class _RebasedHttpClient(TwilioHttpClient):  # type: ignore[misc]  # its base has no types
+class RebasedHttpClient(TwilioHttpClient):  # type: ignore[misc]  # its base has no types
     """Twilio's client, sending every request to another scheme and host (tests, regions)."""
 
     def __init__(self, base_url: str | None, timeout_s: float) -> None:
@@ -39,6 +39,12 @@ class _RebasedHttpClient(TwilioHttpClient):  # type: ignore[misc]  # its base ha
             path = self._base.path.rstrip("/") + parts.path
             url = urlunsplit((self._base.scheme, self._base.netloc, path, parts.query, ""))
         return super().request(method, url, *args, **kwargs)
+
+
+def rest_client(account_sid: str, auth_token: str, api_base_url: str | None, timeout_s: float) -> Any:
+    """Twilio's client with an environment of its own: settings are read once, elsewhere."""
+    http = RebasedHttpClient(api_base_url, timeout_s)
+    return Client(account_sid, auth_token, http_client=http, environment={"-": "-"})
 
 
 class TwilioTelephony:
@@ -57,9 +63,7 @@ class TwilioTelephony:
     ) -> None:
         self._client: Any = None
         if account_sid and auth_token:
-            http = _RebasedHttpClient(api_base_url, timeout_s)
-            # An environment of its own: settings are read once, elsewhere.
-            self._client = Client(account_sid, auth_token, http_client=http, environment={"-": "-"})
+            self._client = rest_client(account_sid, auth_token, api_base_url, timeout_s)
         self._timeout_s = timeout_s
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
 
