@@ -8,27 +8,27 @@ Stream time is Twilio's `timestamp`, continued by our own count where timestamps
 """
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ivr.core.events import LineFrame
+from ivr.core.network import STALL_MS, NetworkState, Reception, Windows
 from ivr.core.units import FRAME_MS, ULAW_SILENCE, ulaw_ms
 
-SAMPLE_MS = 50
-"""The paper samples reception each 50 ms; windows start on that grid."""
-LONGEST_WINDOW_MS = 5_000
 _GRID_MS = 10
-"""Timestamps are off their grid by a few ms; less than half a frame is no hole."""
+"""Timestamps are off their grid by a few ms; less than that, or than half a frame, is no hole."""
+_OFF_GRID_MS = 4
+"""Two timestamps, each off by 2 ms: a hole that near to whole frames is whole frames."""
 _SLACK_MS = 30
 """How far stream time may get ahead of its best so far before a leap of the timestamp is disbelieved."""
 _LATE_MS = 60
-_STALL_MS = 40
-_SILENT_AFTER_MS = 60
-"""From here on a concealed hole is rendered as silence (`ivr.audio.conceal`)."""
+_LATELY_MS = 5_000
+"""Late is late against the best of the last 5 to 10 s: on a way that has become longer, frames are soon on time."""
 _DRIFT = 1e-4
 """Clocks differ by up to 100 ppm; the best lead seen is unlearned at that rate."""
 _REMEMBERED = 64
 _ANCHORS = 256
+_ANY_MS = float("inf")
 _SILENCES = (ULAW_SILENCE, b"\x7f")
 _LOUD_CODE = 0x40
 """µ-law magnitude (0-127) about −24 dBFS: somebody is speaking."""
@@ -68,31 +68,6 @@ _AS_EXPECTED = Arrival(ArrivalKind.RECEIVED)
 
 
 @dataclass(frozen=True, slots=True)
-class NetworkState:
-    """Reception over a rolling window (the paper's environmental state), in stream time.
-
-    `since_concealment_ms` is `None` when nothing was concealed yet. `loss_rate` is the share of the window that
-    is missing, 0-1. `stall_ms` is of arrival time, the present silence included.
-    """
-
-    concealed_ms: float = 0.0
-    silence_concealed_ms: float = 0.0
-    since_concealment_ms: float | None = None
-    stall_ms: float = 0.0
-    loss_rate: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Span:
-    start_ms: float
-    end_ms: float
-
-    def within(self, start_ms: float) -> float:
-        """How much of it lies after `start_ms`."""
-        return max(0.0, self.end_ms - max(self.start_ms, start_ms))
-
-
-@dataclass(frozen=True, slots=True)
 class _Anchor:
     """From `audio_ms` on, stream time is audio time plus `offset_ms`."""
 
@@ -109,11 +84,9 @@ class Arrivals:
 
     def __init__(self, max_insert_ms: int = 400) -> None:
         self.max_insert_ms = max_insert_ms
-        self.suspect_ms = 0.0
-        """Silence that began in mid-speech: weak evidence of loss that was concealed before it reached us."""
+        self.reception = Reception()
+        self._windows = Windows()
         self._audio_ms = 0.0
-        self._holes: deque[_Span] = deque(maxlen=_ANCHORS)
-        self._stalls: deque[_Span] = deque(maxlen=_ANCHORS)
         self._anchors: deque[_Anchor] = deque(maxlen=_ANCHORS)
         self._since_ms: float | None = None
         self._expected_ms = 0.0
@@ -130,21 +103,33 @@ class Arrivals:
     def restart(self) -> None:
         """A new stream begins: its counters and timestamps start anew. Statistics and map go on."""
         self._last: LineFrame | None = None
+        self._stray: tuple[LineFrame, LineFrame] | None = None
+        """A frame that looked very old, and the last good one when it came."""
         self._recent: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)
         self._highest_chunk = -1
         self._counting = False
         self._shift_ms = 0.0
-        self._lead_ms = float("-inf")
+        self._lead_ms = -_ANY_MS
+        """Stream time less arrival time at its best: no frame can be spoken later than it arrives."""
+        self._is_lead_known = False
+        """Not while it still rises: the first frames were read in a burst, or the clock stands still."""
+        self._lately_ms = self._before_ms = -_ANY_MS
+        """The same over the last seconds, and over those before."""
+        self._lately_from_ms = -_ANY_MS
 
     def receive(self, frame: LineFrame, now_ms: float) -> Arrival:
         """Judge one frame. Never raises."""
         last = self._last
         if last is None:
             return self._begin(frame, now_ms)
+        if not frame.chunk and last.chunk:
+            frame = self._numbered(frame, last)
         if self._is_duplicate(frame, last):
+            self.reception.duplicates += 1
             return Arrival(ArrivalKind.DUPLICATE)
         if frame.chunk <= last.chunk and frame.timestamp_ms <= last.timestamp_ms and self._counting:
             if not self._is_new_stream(frame, last):
+                self.reception.reordered += 1
                 return Arrival(ArrivalKind.REORDERED)
             self.restart()
             return self._begin(frame, now_ms)
@@ -157,21 +142,7 @@ class Arrivals:
         """Reception over the last `window_ms` (the paper: max(1000, D_VAD)), at most `LONGEST_WINDOW_MS`."""
         if self._since_ms is None:
             return NetworkState()
-        stream_now_ms = self._expected_ms + max(0.0, now_ms - self._arrived_ms)
-        window_ms = min(max(window_ms, SAMPLE_MS), LONGEST_WINDOW_MS)
-        start_ms = (stream_now_ms - window_ms) // SAMPLE_MS * SAMPLE_MS
-        concealed_ms = sum(hole.within(start_ms) for hole in self._holes)
-        silent = (_Span(hole.start_ms + _SILENT_AFTER_MS, hole.end_ms) for hole in self._holes)
-        stall_ms = sum(stall.within(now_ms - window_ms) for stall in self._stalls)
-        present_ms = now_ms - self._arrived_ms - FRAME_MS
-        covered_ms = stream_now_ms - max(start_ms, self._since_ms)
-        return NetworkState(
-            concealed_ms=concealed_ms,
-            silence_concealed_ms=sum(span.within(start_ms) for span in silent),
-            since_concealment_ms=stream_now_ms - self._holes[-1].end_ms if self._holes else None,
-            stall_ms=stall_ms + (min(present_ms, window_ms) if present_ms >= _STALL_MS else 0.0),
-            loss_rate=min(1.0, concealed_ms / covered_ms) if covered_ms > 0 else 0.0,
-        )
+        return self._windows.state(now_ms, window_ms, self._arrived_ms, self._expected_ms, self._since_ms)
 
     def audio_to_stream_ms(self, audio_ms: float) -> float:
         """Where a point of the audio given to the model lies on the caller's true timeline."""
@@ -182,6 +153,11 @@ class Arrivals:
 
     # -- one frame -----------------------------------------------------------------------------------------
 
+    def _numbered(self, frame: LineFrame, last: LineFrame) -> LineFrame:
+        """A frame whose `chunk` is missing among others that have one: its number then tells of no hole."""
+        known = (chunk for chunk, timestamp_ms in self._recent if timestamp_ms == frame.timestamp_ms != 0)
+        return replace(frame, chunk=next(known, last.chunk + 1))
+
     def _is_duplicate(self, frame: LineFrame, last: LineFrame) -> bool:
         if frame.chunk > self._highest_chunk or (frame.chunk, frame.timestamp_ms) not in self._recent:
             return False
@@ -189,13 +165,22 @@ class Arrivals:
         return self._counting or frame.sequence == last.sequence
 
     def _is_new_stream(self, frame: LineFrame, last: LineFrame) -> bool:
-        """An older-looking frame, so old, or its number already used, that the counters must have restarted."""
-        far = (
+        """An older-looking frame whose counters must have restarted: its number is already used, or it is far
+        back and the first of all, or goes on from another such.
+        """
+        if any(chunk == frame.chunk < last.chunk for chunk, _ in self._recent):
+            return frame.sequence < last.sequence
+        if not self._is_far(frame, last):
+            return False
+        stray, self._stray = self._stray, (frame, last)
+        goes_on = stray is not None and stray[1] is last and _goes_on(frame, stray[0])
+        return frame.sequence <= last.sequence and (frame.chunk == 1 or goes_on)
+
+    def _is_far(self, frame: LineFrame, last: LineFrame) -> bool:
+        return (
             last.chunk - frame.chunk > _REMEMBERED
             or last.timestamp_ms - frame.timestamp_ms > _REMEMBERED * FRAME_MS
         )
-        used = frame.chunk < last.chunk and any(chunk == frame.chunk for chunk, _ in self._recent)
-        return far or (used and frame.sequence < last.sequence)
 
     def _begin(self, frame: LineFrame, now_ms: float) -> Arrival:
         """A stream's first frame: whatever its numbers, nothing is missing before it."""
@@ -206,44 +191,56 @@ class Arrivals:
             self._expected_ms += max(0.0, now_ms - self._arrived_ms - frame_ms)
         self._shift_ms = frame.timestamp_ms - self._expected_ms
         self._accept(frame, frame_ms, now_ms)
+        self._is_lead_known = True  # one frame alone is no burst
         return _AS_EXPECTED
 
     def _follow(self, frame: LineFrame, last: LineFrame, now_ms: float) -> Arrival:
         frame_ms = ulaw_ms(frame.ulaw)
         lost_ms = self._lost_ms(frame, last, frame_ms, now_ms)
-        missing_ms = min(lost_ms, max(0, self.max_insert_ms)) if lost_ms else 0
-        if lost_ms:
-            self._holes.append(_Span(self._expected_ms, self._expected_ms + lost_ms))
-            self._expected_ms += lost_ms
-            self._audio_ms += missing_ms
+        missing_ms = self._insert(lost_ms) if lost_ms else 0
         if frame.timestamp_ms > last.timestamp_ms:
             self._settle(frame)
         stalled_ms = now_ms - self._arrived_ms - lost_ms - frame_ms
-        late = self._lead_ms - (self._expected_ms + frame_ms - now_ms) > _LATE_MS
+        best_ms = self._lately_ms if self._lately_ms > self._before_ms else self._before_ms
+        late = best_ms - (self._expected_ms + frame_ms - now_ms) > _LATE_MS
         self._suspect(frame, last)
         self._accept(frame, frame_ms, now_ms)
-        if stalled_ms >= _STALL_MS:
-            self._stalls.append(_Span(now_ms - stalled_ms, now_ms))
-        elif not (late or lost_ms):
-            return _AS_EXPECTED  # nearly all frames: they cost no object
-        else:
+        if stalled_ms < STALL_MS:
+            if not (late or lost_ms):
+                return _AS_EXPECTED  # nearly all frames: they cost no object
             stalled_ms = 0.0
+        else:
+            self._windows.stall(now_ms - stalled_ms, now_ms)
+            self.reception.stalled_ms += stalled_ms
+        self.reception.late += late
         kind = ArrivalKind.LATE if late else ArrivalKind.RECEIVED
         return Arrival(kind, missing_ms, stalled_ms, lost_ms)
+
+    def _insert(self, lost_ms: int) -> int:
+        """Account for a hole; returns how much of it is to be concealed."""
+        missing_ms = min(lost_ms, max(0, self.max_insert_ms))
+        self._windows.hole(self._expected_ms, self._expected_ms + lost_ms)
+        self._expected_ms += lost_ms
+        self._audio_ms += missing_ms
+        self.reception.lost_ms += lost_ms
+        self.reception.inserted_ms += missing_ms
+        return missing_ms
 
     def _lost_ms(self, frame: LineFrame, last: LineFrame, frame_ms: float, now_ms: float) -> int:
         """The size of the hole before this frame, 0 for none."""
         chunks = frame.chunk - last.chunk - 1
         timed = frame.timestamp_ms > last.timestamp_ms
         by_time_ms = frame.timestamp_ms - self._shift_ms - self._expected_ms if timed else 0.0
-        if chunks <= 0 and by_time_ms < _GRID_MS:
-            return 0
         step_ms = ulaw_ms(last.ulaw) or FRAME_MS
+        grid_ms = min(_GRID_MS, step_ms / 2)
+        if chunks <= 0 and by_time_ms < grid_ms:
+            return 0
         by_count_ms = max(0, chunks) * step_ms
         # How far stream time at this frame's end falls behind the clock, if nothing is missing before it.
         behind_ms = self._lead_ms - (self._expected_ms + frame_ms - now_ms)
-        possible_ms = behind_ms + _SLACK_MS  # more audio than that cannot have been spoken yet
-        if by_time_ms >= _GRID_MS:
+        # More audio than that cannot have been spoken yet.
+        possible_ms = behind_ms + _SLACK_MS if self._is_lead_known else _ANY_MS
+        if by_time_ms >= grid_ms:
             if by_time_ms <= possible_ms:
                 return _whole(by_time_ms, step_ms)
             return _whole(min(by_time_ms, by_count_ms), step_ms)
@@ -266,15 +263,24 @@ class Arrivals:
             self._anchors.append(_Anchor(self._audio_ms, offset_ms))
         self._expected_ms += frame_ms
         self._audio_ms += frame_ms
-        waited_ms = now_ms - self._arrived_ms
-        faded_ms = self._lead_ms - _DRIFT * waited_ms if waited_ms > 0 else self._lead_ms
-        lead_ms = self._expected_ms - now_ms
-        self._lead_ms = lead_ms if lead_ms > faded_ms else faded_ms
+        self.reception.received_ms += frame_ms
+        self._learn_lead(frame_ms, now_ms)
         self._arrived_ms = now_ms
         self._last = frame
         self._recent.append((frame.chunk, frame.timestamp_ms))
         if frame.chunk > self._highest_chunk:
             self._highest_chunk = frame.chunk
+
+    def _learn_lead(self, frame_ms: float, now_ms: float) -> None:
+        waited_ms = now_ms - self._arrived_ms
+        faded_ms = self._lead_ms - _DRIFT * waited_ms if waited_ms > 0 else self._lead_ms
+        lead_ms = self._expected_ms - now_ms
+        self._is_lead_known = lead_ms - faded_ms < min(_GRID_MS, frame_ms / 2)
+        self._lead_ms = lead_ms if lead_ms > faded_ms else faded_ms
+        if now_ms - self._lately_from_ms >= _LATELY_MS:
+            self._before_ms, self._lately_ms, self._lately_from_ms = self._lately_ms, lead_ms, now_ms
+        elif lead_ms > self._lately_ms:
+            self._lately_ms = lead_ms
 
     def _suspect(self, frame: LineFrame, last: LineFrame) -> None:
         """Count a run of one silence byte that starts right behind loud sound, up to half a second."""
@@ -289,10 +295,19 @@ class Arrivals:
             return
         counted_ms = min(ulaw_ms(frame.ulaw), _LONGEST_SUSPECT_MS - self._suspecting_ms)
         self._suspecting_ms += counted_ms
-        self.suspect_ms += counted_ms
+        self.reception.suspect_ms += counted_ms
+
+
+def _goes_on(frame: LineFrame, earlier: LineFrame) -> bool:
+    """The next frame, or one of the next few, of what began with `earlier`."""
+    chunks = frame.chunk - earlier.chunk
+    later_ms = frame.timestamp_ms - earlier.timestamp_ms
+    return (
+        0 <= chunks <= _REMEMBERED and 0 <= later_ms <= _REMEMBERED * FRAME_MS and (chunks > 0 or later_ms > 0)
+    )
 
 
 def _whole(hole_ms: float, step_ms: float) -> int:
-    """Audio is lost in frames: the nearest whole number of them, if the hole is that long to 3 ms."""
+    """Audio is lost in frames: the nearest whole number of them, if the hole is about that long."""
     frames_ms = round(hole_ms / step_ms) * step_ms
-    return round(frames_ms if abs(frames_ms - hole_ms) <= 3 else hole_ms)
+    return round(frames_ms if abs(frames_ms - hole_ms) <= _OFF_GRID_MS else hole_ms)

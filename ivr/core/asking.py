@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from callflows import engine
-from ivr.core.arrivals import NetworkState
+from ivr.core.network import NetworkState
 from ivr.core.commands import FunctionTool, SessionConfig, StartReply, SystemText
 from ivr.core.context import Opening, build_input
 from ivr.core.functions import Functions

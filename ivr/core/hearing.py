@@ -5,9 +5,9 @@ Transcripts are matched by item id: they come late, out of order, twice, or neve
 
 from collections import OrderedDict, deque
 
+from ivr.core.media import InboundMedia
 from ivr.core.records import Turn
 from ivr.core.speaking import SpeakingRate
-from ivr.core.tape import InputTape
 
 KEEP_ITEMS = 64
 REFERENCED_TURNS = 2
@@ -17,11 +17,12 @@ REFERENCED_TURNS = 2
 class Hearing:
     """The open turn, and which turn each provider item belongs to."""
 
-    def __init__(self, language: str, tape: InputTape, prefix_ms: int) -> None:
+    def __init__(self, language: str, media: InboundMedia, prefix_ms: int) -> None:
         self.open = Turn(1)
         self.rate = SpeakingRate(language)
         self.last_words_at_ms: float | None = None
-        self._tape = tape
+        self._media = media
+        self._tape = media.tape
         self._prefix_ms = prefix_ms
         self._turn_of: OrderedDict[str, Turn] = OrderedDict()
         self._start_ms: dict[str, int] = {}
@@ -50,11 +51,13 @@ class Hearing:
             return False
         turn = self._own(item_id)
         start_ms = self._start_ms.pop(item_id, audio_end_ms)
-        self._speaking_ms[item_id] = (audio_end_ms - silence_ms) - (start_ms + self._prefix_ms)
+        # What was cut short of a long hole is part of the true times.
+        ended_ms = self._media.stream_ms(audio_end_ms - silence_ms)
+        self._speaking_ms[item_id] = ended_ms - self._media.stream_ms(start_ms + self._prefix_ms)
         turn.ulaw += self._tape.cut(start_ms, audio_end_ms)
-        # The frame at audio_end has just arrived, so the last word ended D_VAD, plus what has come since, ago.
-        behind_ms = max(0.0, self._tape.length_ms() - audio_end_ms)
-        turn.speech_ended_at_ms = now_ms - silence_ms - behind_ms
+        # The last word ended as long ago as all that has come since it lasts.
+        came_ms = max(0.0, self._media.stream_ms(max(audio_end_ms, self._tape.length_ms())) - ended_ms)
+        turn.speech_ended_at_ms = now_ms - came_ms
         self._tape.set_talking(False)
         return True
 

@@ -2,7 +2,8 @@
 
 from collections import deque
 
-from ivr.core.arrivals import Arrivals, NetworkState
+from ivr.core.arrivals import Arrivals
+from ivr.core.network import NetworkState, Reception
 from ivr.core.commands import Hear
 from ivr.core.events import LineFrame
 from ivr.core.tape import InputTape
@@ -15,9 +16,13 @@ WAITING_MAX_MS = 5_000
 class InboundMedia:
     """Frames in, `Hear` commands out, once a session is ready; until then they wait."""
 
-    def __init__(self, silence_ms: int) -> None:
+    def __init__(self, silence_ms: int, longest_insert_ms: int) -> None:
+        """`longest_insert_ms` bounds what is inserted for one hole, however long the silence that ends a turn."""
         self._arrivals = Arrivals()
+        self._longest_insert_ms = longest_insert_ms
         self.expect_silence(silence_ms)
+        self._session_from_ms = 0.0
+        """Where the present session's audio begins on the clock of `Arrivals.audio_ms`."""
         self._waiting: deque[Hear] = deque()
         self._waiting_ms = 0.0
         self._is_ready = False
@@ -39,6 +44,7 @@ class InboundMedia:
         """A session is ready: everything that waited, in order."""
         self._is_ready = True
         self.tape.restart()
+        self._session_from_ms = self._arrivals.audio_ms - self._waiting_ms
         waited = list(self._waiting)
         self._waiting.clear()
         self._waiting_ms = 0.0
@@ -48,7 +54,7 @@ class InboundMedia:
 
     def expect_silence(self, silence_ms: int) -> None:
         """D_VAD changed: what is inserted for one hole must stay below it, or it would end the turn by itself."""
-        self._arrivals.max_insert_ms = max(0, silence_ms - 100)
+        self._arrivals.max_insert_ms = min(max(0, silence_ms - 100), self._longest_insert_ms)
 
     def lost(self) -> None:
         """The session is gone: keep what comes."""
@@ -58,8 +64,21 @@ class InboundMedia:
         """The environmental state (paper): what the network did to the audio lately."""
         return self._arrivals.snapshot(now_ms, window_ms)
 
+    @property
+    def reception(self) -> Reception:
+        """What the network did to the audio of the whole call."""
+        return self._arrivals.reception
+
+    def stream_ms(self, session_ms: float) -> float:
+        """The model's clock (audio given to the present session) → the caller's: holes have their true length."""
+        return self._arrivals.audio_to_stream_ms(self._session_from_ms + session_ms)
+
     def _wait(self, hear: Hear) -> None:
         self._waiting.append(hear)
-        self._waiting_ms += ulaw_ms(hear.ulaw)
+        self._waiting_ms += _hear_ms(hear)
         while self._waiting_ms > WAITING_MAX_MS:
-            self._waiting_ms -= ulaw_ms(self._waiting.popleft().ulaw)
+            self._waiting_ms -= _hear_ms(self._waiting.popleft())
+
+
+def _hear_ms(hear: Hear) -> float:
+    return hear.missing_ms + ulaw_ms(hear.ulaw)

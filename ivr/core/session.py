@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ivr.core.arrivals import NetworkState
+from ivr.core.network import NetworkState, Reception
 from ivr.core.asking import Asking
 from ivr.core.commands import Command, EndReason, ReopenModel, SessionConfig
 from ivr.core.deadlines import Deadline, Deadlines
@@ -64,9 +64,9 @@ class CallCore:
 
     def __init__(self, setup: CallSetup, now_ms: float) -> None:
         self._setup = setup
-        self._media = InboundMedia(setup.tuning.silence_ms)
+        self._media = InboundMedia(setup.tuning.silence_ms, setup.tuning.longest_insert_ms)
         self._deadlines = Deadlines()
-        self._hearing = Hearing(setup.business.language, self._media.tape, setup.tuning.prefix_ms)
+        self._hearing = Hearing(setup.business.language, self._media, setup.tuning.prefix_ms)
         self._asking = Asking(setup, self._hearing, self._network, now_ms)
         self._dialogue = Dialogue(setup, self._hearing, self._asking, self._deadlines)
         self._playback = self._dialogue.saying.playback
@@ -141,6 +141,11 @@ class CallCore:
     def is_over(self) -> bool:
         """No more is said or heard; the last commands have been given, or follow by a deadline."""
         return self._dialogue.is_over
+
+    @property
+    def reception(self) -> Reception:
+        """What the network did to the caller's audio, so far."""
+        return self._media.reception
 
     @property
     def transitions(self) -> tuple[str, ...]:

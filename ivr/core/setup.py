@@ -19,6 +19,9 @@ class Tuning:
 
     silence_ms: int = 500
     prefix_ms: int = 300
+    longest_insert_ms: int = 2_000
+    """So much is inserted for a hole at most, however long the silence that ends a turn: what is longer than 120 ms
+    is silence anyway, and a model's VAD needs no more of it to know a pause."""
     transcript_wait_ms: int = 350
     window_wait_ms: int = 1_500
     answer_wait_ms: int = 10_000

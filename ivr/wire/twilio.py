@@ -72,14 +72,15 @@ class _Start(msgspec.Struct, tag_field="event", tag="start", rename="camel"):
 
 class _MediaBody(msgspec.Struct):
     payload: Annotated[bytes, msgspec.Meta(min_length=1)]
-    chunk: _Count
-    timestamp: _Count
+    # Any of the three counters may be missing: the audio is good all the same, and `core.arrivals` takes 0 for none.
+    chunk: _Count | None = 0
+    timestamp: _Count | None = 0
     track: str = "inbound"
 
 
 class _Media(msgspec.Struct, tag_field="event", tag="media", rename="camel"):
-    sequence_number: _Count
     media: _MediaBody
+    sequence_number: _Count | None = 0
 
 
 class _DigitBody(msgspec.Struct):
@@ -122,7 +123,9 @@ def decode(message: str | bytes) -> Message:
         body = wire.media
         if body.track != "inbound":
             return Bad(BadReason.TRACK)
-        return LineFrame(wire.sequence_number, body.chunk, body.timestamp, body.payload)
+        return LineFrame(
+            wire.sequence_number or 0, body.chunk or 0, body.timestamp or 0, body.payload
+        )
     return _rare(wire)
 
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ivr.core.arrivals import Arrival, ArrivalKind, Arrivals, NetworkState
+from ivr.core.arrivals import Arrival, ArrivalKind, Arrivals
 from ivr.core.events import LineFrame
+from ivr.core.network import NetworkState
 from ivr.core.units import FRAME_BYTES
 
 QUIET = b"\x7e" * FRAME_BYTES
@@ -274,7 +275,7 @@ def test_silence_that_begins_in_mid_speech_is_weak_evidence_reported_apart() -> 
     pattern = [loud] * 5 + [silent] * 3 + [loud] * 5 + [QUIET] * 2 + [silent] * 9 + [loud] * 2 + [silent] * 50
     for timed, ulaw in zip(stream(len(pattern)), pattern, strict=True):
         assert arrivals.receive(replace(timed.frame, ulaw=ulaw), timed.now_ms).lost_ms == 0
-    assert arrivals.suspect_ms == 60 + 500
+    assert arrivals.reception.suspect_ms == 60 + 500
 
 
 def test_an_hour_of_losses_and_stalls_keeps_no_more_than_ten_minutes_of_them() -> None:
