@@ -188,6 +188,16 @@ class Metrics:
         )
         self.webhook_failed = counter("webhook_failed", "Webhooks answered although something broke", "route")
         self.frames_in = counter("frames_in", "Media frames from callers")
+        self.line_received_ms = counter("line_received_ms", "Callers' audio that arrived, ms")
+        self.line_lost_ms = counter("line_lost_ms", "Callers' audio that never arrived, ms")
+        self.line_inserted_ms = counter("line_inserted_ms", "Concealment given to the model for it, ms")
+        self.line_stalled_ms = counter("line_stalled_ms", "Silence of the line beyond what was lost, ms")
+        self.line_suspect_ms = counter(
+            "line_suspect_ms", "Digital silence that began in mid-speech, ms: weak evidence of hidden loss"
+        )
+        self.line_frames_odd = counter(
+            "line_frames_odd", "Media frames that came late, twice or out of order", "kind"
+        )
         self.bad_frames = counter("bad_frames", "Media messages counted and ignored, by reason", "reason")
         self.model_sessions = counter("model_sessions", "Sessions with the speech model", "outcome")
         self.turns = counter("turns", "Turns answered")

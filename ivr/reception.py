@@ -24,6 +24,7 @@ from ivr.ports import CallerLink, ModelLink
 from ivr.registry import Registry
 from ivr.remembering import Claim, Prices, StoreJournal, StoreRecall, in_our_terms
 from ivr.spooling import Spool
+from ivr.telemetry import LineFigures
 from ivr.wire.tokens import Grant
 from ivr.wire.twilio import StartInfo
 from memory.calls import CallRow
@@ -130,6 +131,7 @@ class Reception:
     async def _run(self, line: CallerLink, claim: Claim, beginning: Beginning) -> None:
         parts, sid = self._parts, claim.call_sid
         core = CallCore(beginning.setup, parts.clock.now_ms())
+        figures = LineFigures(parts.metrics, core.reception)
         memory = parts.memory.of_call(claim.owner, sid, resumed_from=beginning.resumed_from)
         journal = parts.spool.journal(StoreJournal(memory, parts.store, claim, parts.prices), claim)
         call = Call(
@@ -141,7 +143,7 @@ class Reception:
                 journal=journal,
                 clock=parts.clock,
                 subscribe=parts.pacer.subscribe,
-                on_turn=self._report,
+                on_turn=lambda turn: self._report(turn, figures),
                 on_end=lambda end: parts.registry.knows_end(
                     sid, claim.owner.business_id, end, claim.held_epoch
                 ),
@@ -165,7 +167,10 @@ class Reception:
                 else:
                     parts.registry.liveness.over(sid)
             parts.metrics.calls_ended.labels(end.reason or "left").inc()
-            log.info("stream_over", reason=end.reason or "left", last=core.transitions[-3:])
+            figures.add()
+            log.info(
+                "stream_over", reason=end.reason or "left", last=core.transitions[-3:], **figures.summary()
+            )
 
     async def _prepare(self, business: Business, claim: Claim) -> Beginning:
         """Where this call begins. Without a database it begins as a new one."""
@@ -233,8 +238,9 @@ class Reception:
             tuning=self._parts.tuning,
         )
 
-    def _report(self, turn: ReportTurn) -> None:
+    def _report(self, turn: ReportTurn, figures: LineFigures) -> None:
+        figures.add()
         self._parts.metrics.turns.inc()
         if turn.first_audio_ms is not None:
             self._parts.metrics.first_audio_ms.observe(turn.first_audio_ms)
-        log.info("turn", turn_no=turn.turn_no, first_audio_ms=turn.first_audio_ms)
+        log.info("turn", turn_no=turn.turn_no, first_audio_ms=turn.first_audio_ms, **figures.summary())

@@ -68,6 +68,7 @@ def _turn_json(turn: TurnRecord) -> dict[str, Any]:
         "heard": page.user_text,
         "said": page.reply_text,
         "interrupted": page.interrupted,
+        "reply_heard": turn.states.get("heard", {}),
         "summary": page.summary,
         "first_audio_ms": turn.states.get("first_audio_ms"),
         "window": turn.states.get("window", {}),
@@ -94,7 +95,7 @@ def _render_turn(turn: TurnRecord, known: Mapping[int, Page]) -> RenderableType:
     lines.add_row(f"{page.exchange_no} heard", Text(page.user_text or "—"))
     said = Text(page.reply_text or "—", style="green")
     if page.interrupted:
-        said.append("  [cut off here]", style="yellow")
+        said.append(f"  [cut off here{_how_far(turn.states.get('heard', {}))}]", style="yellow")
     lines.add_row("said", said)
     lines.add_row("window", _window_line(window))
     for page_id, form in zip(window.get("page_ids", []), window.get("page_forms", []), strict=False):
@@ -107,6 +108,15 @@ def _render_turn(turn: TurnRecord, known: Mapping[int, Page]) -> RenderableType:
     )
     lines.add_row("delay", heard)
     return lines
+
+
+def _how_far(heard: Mapping[str, Any]) -> str:
+    """Where a reply was cut off; its text is an estimate."""
+    if not heard.get("received_ms"):
+        return ""
+    return (
+        f", by estimate: {heard['heard_ms'] / 1_000:.1f} of {heard['received_ms'] / 1_000:.1f} s were heard"
+    )
 
 
 def _brief(page: Page, call_id: str) -> str:

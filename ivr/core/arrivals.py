@@ -303,7 +303,9 @@ def _goes_on(frame: LineFrame, earlier: LineFrame) -> bool:
     chunks = frame.chunk - earlier.chunk
     later_ms = frame.timestamp_ms - earlier.timestamp_ms
     return (
-        0 <= chunks <= _REMEMBERED and 0 <= later_ms <= _REMEMBERED * FRAME_MS and (chunks > 0 or later_ms > 0)
+        0 <= chunks <= _REMEMBERED
+        and 0 <= later_ms <= _REMEMBERED * FRAME_MS
+        and (chunks > 0 or later_ms > 0)
     )
 
 

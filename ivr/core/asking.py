@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from callflows import engine
-from ivr.core.network import NetworkState
 from ivr.core.commands import FunctionTool, SessionConfig, StartReply, SystemText
 from ivr.core.context import Opening, build_input
 from ivr.core.functions import Functions
 from ivr.core.hearing import Hearing
+from ivr.core.network import NetworkState
 from ivr.core.records import FinishedExchange, OwnWords, ReplyKind, SpokenReply, Turn
 from ivr.core.setup import CallSetup
 

@@ -81,8 +81,8 @@ def _not_in(window: Window, call_id: str, recent: Iterable[FinishedExchange]) ->
             user_text = exchange.turn.text_or_placeholder()
             if user_text:
                 yield UserText(user_text)
-            if exchange.reply_text:
-                yield AssistantText(exchange.reply_text + _cut_off(exchange.interrupted))
+            if exchange.heard.text:
+                yield AssistantText(exchange.heard.text + _cut_off(not exchange.heard.whole))
 
 
 def _turn_items(turn: Turn, live_items: frozenset[str]) -> Iterator[InputItem]:

@@ -1,9 +1,23 @@
 """What a caller heard of a reply, as text: an estimate that never claims too much."""
 
 import re
+from dataclasses import dataclass
 
 # A script written without spaces has no other edge than the character.
 _WORD = re.compile(r"[぀-ヿ㐀-鿿豈-﫿가-힣]|[^\s぀-ヿ㐀-鿿豈-﫿가-힣]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What of a reply the caller heard; `ulaw` and `text` agree to a word's edge.
+
+    Not `whole`: the text is an estimate, cut in the proportion of heard to received audio.
+    """
+
+    text: str
+    ulaw: bytes
+    whole: bool
+    received_ms: float = 0.0
 
 
 def heard_text(text: str, heard_ms: float, total_ms: float) -> str:

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from ivr.core.asking import Asking
 from ivr.core.commands import Command, CommitExchange, ForgetItem, SaveSnapshot
 from ivr.core.deadlines import Deadline, Deadlines
+from ivr.core.heard import Heard
 from ivr.core.hearing import Hearing
 from ivr.core.pages import Pages
 from ivr.core.records import FinishedExchange, ReplyKind, SpokenReply, Turn
-from ivr.core.saying import Heard, Saying
+from ivr.core.saying import Saying
 from ivr.core.setup import CallSetup, snapshot_of
 
 NOTHING_HEARD = Heard("", b"", whole=False)

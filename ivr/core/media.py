@@ -3,9 +3,9 @@
 from collections import deque
 
 from ivr.core.arrivals import Arrivals
-from ivr.core.network import NetworkState, Reception
 from ivr.core.commands import Hear
 from ivr.core.events import LineFrame
+from ivr.core.network import NetworkState, Reception
 from ivr.core.tape import InputTape
 from ivr.core.units import ulaw_ms
 

@@ -4,8 +4,9 @@ from collections import deque
 from dataclasses import asdict
 
 from ivr.core.commands import CommitExchange, ReportTurn
+from ivr.core.heard import Heard
 from ivr.core.records import FinishedExchange, Turn
-from ivr.core.saying import Heard
+from ivr.core.units import ulaw_ms
 from memory.model import Exchange, Form, Window
 
 RECENT = 2
@@ -22,9 +23,7 @@ class Pages:
 
     def add(self, turn: Turn, heard: Heard, flow_node: str, first_audio_ms: float | None) -> ReportTurn:
         """An exchange is over; `take_ready` will hand it out."""
-        exchange = FinishedExchange(
-            self.next_no, turn, heard.text, heard.ulaw, not heard.whole, flow_node, first_audio_ms
-        )
+        exchange = FinishedExchange(self.next_no, turn, heard, flow_node, first_audio_ms)
         self.next_no += 1
         self.recent.append(exchange)
         self._waiting.append(exchange)
@@ -46,10 +45,10 @@ class Pages:
             call_id=self._call_id,
             exchange_no=finished.exchange_no,
             user_text=turn.text_or_placeholder(),
-            reply_text=finished.reply_text,
+            reply_text=finished.heard.text,
             user_ulaw=bytes(turn.ulaw),
-            reply_ulaw=finished.reply_ulaw,
-            interrupted=finished.interrupted,
+            reply_ulaw=finished.heard.ulaw,
+            interrupted=not finished.heard.whole,
             # A turn of several items has no one item that could be referenced as its audio.
             user_item_id=turn.items[0] if len(turn.items) == 1 else "",
             flow_node=finished.flow_node,
@@ -58,6 +57,7 @@ class Pages:
                 "window": window_figures(turn.window),
                 "first_audio_ms": finished.first_audio_ms,
                 "snapshot": turn.state,
+                "heard": heard_figures(finished.heard),
             },
         )
 
@@ -80,6 +80,15 @@ def window_figures(window: Window | None) -> dict[str, object]:
     }
 
 
+def heard_figures(heard: Heard) -> dict[str, object]:
+    """How much of the reply was heard; where it was not all, its text is an estimate."""
+    return {
+        "heard_ms": round(ulaw_ms(heard.ulaw)),
+        "received_ms": round(heard.received_ms),
+        "estimated": not heard.whole,
+    }
+
+
 def _is_nothing(exchange: FinishedExchange) -> bool:
     """Noise that nobody answered: no row for it."""
-    return not exchange.turn.text_or_placeholder() and not exchange.reply_text
+    return not exchange.turn.text_or_placeholder() and not exchange.heard.text

@@ -6,6 +6,7 @@ from enum import StrEnum
 from callflows.engine import FlowState
 from ivr.core.commands import CallOutput, EndReason
 from ivr.core.events import ReplyCall, Usage
+from ivr.core.heard import Heard
 from memory.model import Window
 
 UNHEARD_WORDS = "(not understood)"
@@ -124,9 +125,8 @@ class FinishedExchange:
 
     exchange_no: int
     turn: Turn
-    reply_text: str
-    reply_ulaw: bytes
-    interrupted: bool
+    heard: Heard
+    """Of the reply. Not whole: interrupted, its text estimated."""
     flow_node: str
     first_audio_ms: float | None
 

@@ -1,21 +1,10 @@
 """Our side of the dialogue: the reply being spoken, what of it was heard, and what is kept while it is held."""
 
-from dataclasses import dataclass
-
 from ivr.core.commands import SendClear
-from ivr.core.heard import heard_text
+from ivr.core.heard import Heard, heard_text
 from ivr.core.playback import Playback
 from ivr.core.records import SpokenReply
 from ivr.core.units import LINE_RATE_HZ
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """What of a reply the caller heard; `ulaw` and `text` agree to a word's edge."""
-
-    text: str
-    ulaw: bytes
-    whole: bool
 
 
 class Saying:
@@ -91,7 +80,7 @@ class Saying:
         for segment in reply.segments:
             self.playback.drop(segment)
         self.reply = None
-        return Heard(text if whole else heard_text(text, heard_ms, total_ms), ulaw, whole)
+        return Heard(text if whole else heard_text(text, heard_ms, total_ms), ulaw, whole, total_ms)
 
     def _total_ms(self, reply: SpokenReply) -> float:
         # A segment that was held was queued in part twice: heard parts of all but the last, then all of the last.

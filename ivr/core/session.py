@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from ivr.core.network import NetworkState, Reception
 from ivr.core.asking import Asking
 from ivr.core.commands import Command, EndReason, ReopenModel, SessionConfig
 from ivr.core.deadlines import Deadline, Deadlines
@@ -34,6 +33,7 @@ from ivr.core.events import (
 )
 from ivr.core.hearing import Hearing
 from ivr.core.media import InboundMedia
+from ivr.core.network import NetworkState, Reception
 from ivr.core.records import Ending, OwnWords, ReplyKind
 from ivr.core.setup import CallSetup
 

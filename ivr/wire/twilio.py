@@ -123,9 +123,7 @@ def decode(message: str | bytes) -> Message:
         body = wire.media
         if body.track != "inbound":
             return Bad(BadReason.TRACK)
-        return LineFrame(
-            wire.sequence_number or 0, body.chunk or 0, body.timestamp or 0, body.payload
-        )
+        return LineFrame(wire.sequence_number or 0, body.chunk or 0, body.timestamp or 0, body.payload)
     return _rare(wire)
 
 

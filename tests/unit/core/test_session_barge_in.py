@@ -68,6 +68,7 @@ def test_b048_what_was_heard_is_what_is_kept(answer: Answer) -> None:
     assert 6 <= len(exchange.reply_text.split()) <= 9  # 2.06 s of 10 s, 40 words
     assert "ZULU" not in exchange.reply_text
     heard_ms = len(exchange.reply_ulaw) / 8
+    assert exchange.states["heard"] == {"heard_ms": heard_ms, "received_ms": 10_000, "estimated": True}
     assert 1_800 <= heard_ms <= 2_060
     assert world.audio_of(world.asked()[0], 10_000).startswith(exchange.reply_ulaw)
     assert "interrupted" in world.asked()[1].input[2].text  # type: ignore[union-attr]
