@@ -1,17 +1,19 @@
 """The engine, and the border at which driver errors end."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, LiteralString
 
+import psycopg
 from procrastinate.exceptions import ConnectorException
 from sqlalchemy import exc
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from memory.embedded import normalise_url
+from memory.embedded import conninfo_of, normalise_url
 from memory.errors import StorageFault, StorageUnavailable
 from memory.model import Owner
+from memory.store_reading import Readers
 
 CONNECT_TIMEOUT_S = 2
 POOL_TIMEOUT_S = 2.0
@@ -40,10 +42,17 @@ class Database:
             pool_pre_ping=True,
             connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "application_name": name},
         )
+        self._readers = Readers(
+            conninfo_of(normalise_url(url)),
+            2 * pool_size,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            application_name=name,
+        )
 
     async def close(self) -> None:
         """Close every pooled connection. The object stays usable: it would connect again."""
         await self._engine.dispose()
+        await self._readers.close()
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
@@ -63,6 +72,23 @@ class Database:
                 raise StorageUnavailable(type(error).__name__) from error
             # The text of the statement may hold a caller's words: only its kind leaves here.
             raise StorageFault(type(error.orig).__name__) from error
+
+    async def read_row(
+        self, business_id: str, statement: LiteralString, values: Mapping[str, Any]
+    ) -> tuple[Any, ...]:
+        """The one row of a statement that only reads, in one round trip, in binary format.
+
+        A transaction of its own that belongs to this business. Raises: as `transaction`.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._readers.row(business_id, statement, values)
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            raise StorageUnavailable(type(error).__name__) from error
+        except TimeoutError as error:
+            raise StorageUnavailable(f"no answer within {self._timeout_s} s") from error
+        except psycopg.Error as error:
+            raise StorageFault(type(error).__name__) from error
 
 
 def check_owner(owner: Owner) -> None:

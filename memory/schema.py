@@ -127,6 +127,7 @@ pages = Table(
     # Hashed stems, four bytes an occurrence: all of a caller's are read at once, and ranked by us.
     _terms("user"),
     _terms("reply"),
+    Column("revision", BigInteger, nullable=False, server_default="1"),  # the caller's, set by a trigger
     PrimaryKeyConstraint("business_id", "page_id"),
     UniqueConstraint("business_id", "call_id", "exchange_no"),
     ForeignKeyConstraint(
@@ -134,7 +135,20 @@ pages = Table(
     ),
     CheckConstraint("caller <> ''", name="caller"),
     Index(None, "business_id", "caller", "created_at"),
+    Index(None, "business_id", "caller", "revision", "page_id"),
     Index(None, "page_id"),
+)
+
+# The last change of a caller's pages, and the last deletion among them. Triggers on `pages` keep it.
+caller_revisions = Table(
+    "caller_revisions",
+    metadata,
+    Column("business_id", Text, nullable=False),
+    Column("caller", Text, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    Column("erased_at", BigInteger, nullable=False),
+    PrimaryKeyConstraint("business_id", "caller"),
+    CheckConstraint("caller <> ''", name="caller"),
 )
 
 # Narrow on purpose: an exact scan of one caller's vectors reads nothing else (2.7 ms a thousand, measured).

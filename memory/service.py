@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -12,6 +12,7 @@ import numpy as np
 import structlog
 
 from memory.audio_store import AudioStore, audio_path, ulaw_to_wav
+from memory.caller_cache import CallerCache, Past
 from memory.calls import CallRow
 from memory.embed import Embedder, has_words
 from memory.errors import StorageFault, StorageUnavailable
@@ -20,7 +21,7 @@ from memory.fusion import FusionWeights, load_weights, utterance_logits
 from memory.model import CallSnapshot, Exchange, Owner, Page, Window
 from memory.parties import Parties
 from memory.project import Candidate, project
-from memory.scan import CallerScan, Floats
+from memory.scan import Floats, Ints
 from memory.store import AudioPaths, Store
 from memory.store_pages import ULAW_BYTES_PER_MS
 from memory.summarise import extract_page, extract_thread
@@ -44,6 +45,8 @@ THREAD_SEEDS = 5
 LATEST_LOGIT = 1_000.0
 RECENT_LOGIT = 8.0
 """The start of the latest page on what is found, as a logit; half for the one before, and so on."""
+LOOP_PAGES_MAX = 2_000
+"""Ranking more pages at once would hold up the calls beside it: that is done in a thread."""
 UNSEARCHED_LOGIT = -10.0
 """About that of a page that has nothing to do with the query."""
 UNNAMED = Parties()
@@ -53,29 +56,28 @@ BRIEF_EXCHANGES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
-    """The caller's pages by how likely each side of them answers. `words`: the query has words to search for."""
+class Searched:
+    """What a turn's window is made of: the latest pages of the call, and the best pages of the caller's others.
 
-    page_ids: list[int]
-    sides: Floats  # (pages, 2), logits
-    words: bool
+    `logits`: how likely each side of a page answers; `has_words`: the query has words to search for.
+    """
 
-    @classmethod
-    def none(cls) -> "Ranked":
-        """Nothing was searched."""
-        return cls([], np.empty((0, 2)), False)
+    recent: list[Page]
+    found: list[Page]
+    logits: dict[int, tuple[float, float]]
+    has_words: bool
 
-    def best(self, count: int, also: Iterable[int]) -> dict[int, tuple[float, float]]:
-        """Both sides' logits of the best pages by their better side, and of those in `also`."""
-        better = self.sides.max(axis=1, initial=-np.inf)
-        rows = np.argsort(-better, kind="stable")[:count].tolist()
-        wanted = set(also)
-        rows += [row for row, page_id in enumerate(self.page_ids) if page_id in wanted]
-        return {
-            self.page_ids[row]: (float(self.sides[row, 0]), float(self.sides[row, 1]))
-            for row in rows
-            if better[row] > -np.inf
-        }
+
+def best(page_ids: Ints, sides: Floats, count: int, also: Collection[int]) -> dict[int, tuple[float, float]]:
+    """Both sides' logits, shape (pages, 2), of the best pages by their better side, and of those in `also`."""
+    better = sides.max(axis=1, initial=-np.inf)
+    rows = np.argsort(-better, kind="stable")[:count].tolist()
+    rows += np.flatnonzero(np.isin(page_ids, list(also))).tolist()
+    return {
+        int(page_ids[row]): (float(sides[row, 0]), float(sides[row, 1]))
+        for row in rows
+        if better[row] > -np.inf
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ class Memory:
     ) -> None:
         """`on_stage` is told each stage of a recall (embed, search, fuse, project) and its milliseconds."""
         self._store = store
+        self._cache = CallerCache(store)
         self._audio_store = audio_store
         self._embedder = embedder
         self._budget_tokens = budget_tokens
@@ -126,16 +129,15 @@ class Memory:
         For nobody: this call's own pages. `live_items` are the session's items whose audio can still be referenced.
         Raises: `StorageUnavailable`, `StorageFault`.
         """
-        recent, ranked = await asyncio.gather(
-            self._recent(owner, call_id, resumed_from), self._ranked(owner, query, parties)
-        )
         budget = self._budget_tokens if budget_tokens is None else budget_tokens
-        known = {page.page_id: page for page in recent}
-        logits = ranked.best(PAGES_MIN + budget // TOKENS_PER_PAGE_MIN, known)
-        with self._stage("search"):
-            found = await self._store.pages_by_id(owner, list(logits.keys() - known.keys()))
-        candidates = _candidates([*found, *recent], recent, logits, call_id, live_items)
-        summaries = await self._topics(owner, recent) if resumed_from or not ranked.words else []
+        if owner.caller:
+            searched = await self._searched(owner, call_id, resumed_from, parties, query, budget)
+        else:
+            pages = await self._store.recent_pages(owner, call_id, RECENT_PAGES)
+            searched = Searched(pages, [], {}, False)
+        recent, logits = searched.recent, searched.logits
+        candidates = _candidates([*searched.found, *recent], recent, logits, call_id, live_items)
+        summaries = await self._topics(owner, recent) if resumed_from or not searched.has_words else []
         asked = stems(query)
         with self._stage("project"):
             return project(
@@ -188,35 +190,48 @@ class Memory:
         """This memory bound to one call."""
         return CallMemory(self, owner, call_id, resumed_from, parties)
 
-    async def _recent(self, owner: Owner, call_id: str, resumed_from: str | None) -> list[Page]:
-        pages = await self._store.recent_pages(owner, call_id, RECENT_PAGES)
-        missing = RECENT_PAGES - len(pages)
-        if resumed_from is None or not owner.caller or missing == 0:
-            return pages
-        earlier = await self._store.recent_pages(owner, resumed_from, missing)
-        known = {page.page_id for page in pages}
-        return [*(page for page in earlier if page.page_id not in known), *pages]
-
-    async def _ranked(self, owner: Owner, query: str, parties: Parties) -> Ranked:
+    async def _searched(
+        self,
+        owner: Owner,
+        call_id: str,
+        resumed_from: str | None,
+        parties: Parties,
+        query: str,
+        budget_tokens: int,
+    ) -> "Searched":
         asked = parties.without_names(query)
-        if not owner.caller or not has_words(asked):
-            return Ranked.none()
-        scan, vector = await asyncio.gather(self._words(owner, asked), self._embedded(asked))
-        if vector is not None and self._embedder is not None:
-            with self._stage("search"):
-                scan = scan.with_cosines(await self._store.cosines(owner, vector, self._embedder.model))
-        with self._stage("fuse"):
-            logits = utterance_logits(scan, parties.asked_side(query), self._weights)
-        return Ranked(scan.page_ids.tolist(), logits, len(scan.asked_terms) > 0)
-
-    async def _words(self, owner: Owner, query: str) -> CallerScan:
+        if not has_words(asked):
+            past = await self._past(owner, call_id, resumed_from, "")
+            return Searched(past.pages.latest(past.call_ids, RECENT_PAGES), [], {}, False)
+        past, vector = await asyncio.gather(
+            self._past(owner, call_id, resumed_from, asked), self._embedded(asked)
+        )
         with self._stage("search"):
-            return await self._store.scan_words(owner, query)
+            scan = past.pages.scan(past.asked_terms, vector)
+            recent = past.pages.latest(past.call_ids, RECENT_PAGES)
+        with self._stage("fuse"):
+            asked_side = parties.asked_side(query)
+            if len(scan) > LOOP_PAGES_MAX:
+                sides = await asyncio.to_thread(utterance_logits, scan, asked_side, self._weights)
+            else:
+                sides = utterance_logits(scan, asked_side, self._weights)
+            known = {page.page_id for page in recent}
+            logits = best(scan.page_ids, sides, PAGES_MIN + budget_tokens // TOKENS_PER_PAGE_MIN, known)
+            found = past.pages.pages(logits.keys() - known)
+        return Searched(recent, found, logits, len(scan.asked_terms) > 0)
+
+    async def _past(self, owner: Owner, call_id: str, resumed_from: str | None, query: str) -> Past:
+        with self._stage("search"):
+            return await self._cache.past(owner, self._model(), query, call_id, resumed_from)
 
     async def _embedded(self, query: str) -> list[float] | None:
         with self._stage("embed"):
             vectors = await self._embedder.embed([query]) if self._embedder else None
         return vectors[0] if vectors else None
+
+    def _model(self) -> str:
+        """The name of the model whose vectors can be compared with a query's; empty for none."""
+        return self._embedder.model if self._embedder is not None and self._embedder.fault is None else ""
 
     @contextlib.contextmanager
     def _stage(self, name: str) -> Iterator[None]:

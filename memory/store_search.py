@@ -1,15 +1,18 @@
 """One pass over all that a caller ever said at a business: exact, and as columns that numpy reads as they are."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, LiteralString
 
+import msgspec
 import numpy as np
 from sqlalchemy import text
 
+from memory.caller_pages import Changes, Cursor, PageTerms, SideVectors, unpacked
 from memory.database import Database, check_owner, clean_text
-from memory.model import Owner
+from memory.model import Owner, Page
 from memory.scan import NO_COSINES, NO_PAGES, CallerScan, Cosines, Floats, Ints, Terms
-from memory.store_pages import Side, check_vector
+from memory.schema import VECTOR_DIMENSION
+from memory.store_pages import RESUME_CHAIN_MAX, Side, check_vector
 
 # One row each: a row a page costs more to carry over and to decode than the whole search does. The pages and their
 # vectors are put together by us: the planner, without statistics, would loop over one within the other; and the
@@ -30,6 +33,8 @@ WORDS = text(
     ) AS mine
     """
 )
+SENT_VECTOR = np.dtype([("dimension", ">i2"), ("unused", ">i2"), ("values", ">f4", (VECTOR_DIMENSION,))])
+"""pgvector's `vector_send`."""
 # `<#>` is the negative inner product; the vectors are stored with length one.
 COSINES = text(
     """
@@ -42,8 +47,76 @@ COSINES = text(
 )
 
 
+# All a turn needs, in one snapshot: the pages since a cursor with their vectors, the query's stems, the resumed calls.
+CHANGES: LiteralString = """
+    WITH RECURSIVE changed AS MATERIALIZED (
+        SELECT * FROM pages
+        WHERE business_id = %(business_id)s AND caller = %(caller)s
+            AND (revision, page_id) > (%(revision)s, %(page_id)s)
+        ORDER BY revision, page_id LIMIT %(batch)s
+    ), vectors AS (
+        SELECT string_agg(int8send(page_id), ''::bytea) AS page_ids,
+            string_agg(int2send(side), ''::bytea) AS sides,
+            string_agg(vector_send(embedding), ''::bytea) AS embeddings
+        FROM changed JOIN page_vectors USING (business_id, caller, page_id)
+        WHERE model = %(model)s AND side > 0
+    ), chain AS (
+        SELECT start.call_sid, start.back
+        FROM (VALUES (%(call_id)s::text, 0), (%(resumed_from)s::text, 1)) AS start (call_sid, back)
+        WHERE start.call_sid IS NOT NULL
+        UNION
+        SELECT calls.resumed_from, chain.back + 1
+        FROM chain JOIN calls USING (call_sid)
+        WHERE business_id = %(business_id)s AND caller = %(caller)s
+            AND resumed_from IS NOT NULL AND chain.back < %(chain_max)s
+    )
+    SELECT memory_terms('english', %(words)s),
+        (SELECT array_agg(call_sid ORDER BY back) FROM chain),
+        (SELECT ARRAY[revision, erased_at] FROM caller_revisions
+            WHERE business_id = %(business_id)s AND caller = %(caller)s),
+        convert_to(json_agg(json_build_object(
+            'page_id', page_id, 'call_id', call_id, 'exchange_no', exchange_no, 'user_text', user_text,
+            'reply_text', reply_text, 'summary', summary, 'user_audio_path', user_audio_path,
+            'reply_audio_path', reply_audio_path, 'user_audio_ms', user_audio_ms, 'reply_audio_ms', reply_audio_ms,
+            'interrupted', interrupted, 'user_item_id', user_item_id, 'created_at', created_at
+        ))::text, 'UTF8'),
+        max(revision),
+        string_agg(user_terms, ''::bytea), string_agg(int4send(length(user_terms)), ''::bytea),
+        string_agg(reply_terms, ''::bytea), string_agg(int4send(length(reply_terms)), ''::bytea),
+        (SELECT page_ids FROM vectors), (SELECT sides FROM vectors), (SELECT embeddings FROM vectors)
+    FROM changed
+"""
+BATCH_PAGES = 200
+"""Pages a round trip: taking in more at once would hold up the calls beside it."""
+
+
 class SearchStore(Database):
     """The statements behind every recall: exact, one pass over what is the caller's."""
+
+    async def changes(
+        self, owner: Owner, since: Cursor, model: str, query_text: str, call_id: str, resumed_from: str | None
+    ) -> Changes:
+        """What of the caller's pages changed since, at most `BATCH_PAGES` of them; what the query's stems are; which
+        call was resumed by this one, and so on.
+
+        Raises: `ValueError` for nobody, who owns no pages.
+        """
+        check_owner(owner)
+        if not owner.caller:
+            raise ValueError("nobody owns no pages")
+        values = {
+            "business_id": owner.business_id,
+            "caller": owner.caller,
+            "revision": since.revision,
+            "page_id": since.page_id,
+            "batch": BATCH_PAGES,
+            "model": model,
+            "words": clean_text(query_text),
+            "call_id": call_id,
+            "resumed_from": resumed_from,
+            "chain_max": RESUME_CHAIN_MAX,
+        }
+        return _changes(await self.read_row(owner.business_id, CHANGES, values), since)
 
     async def scan(
         self, owner: Owner, query_text: str, query_vector: Sequence[float] | None, model: str
@@ -97,6 +170,43 @@ class SearchStore(Database):
 
 TERM_BYTES = 4
 """An `int4send`."""
+LAST_PAGE_ID = 2**63 - 1
+_pages = msgspec.json.Decoder(list[Page])
+
+
+def _changes(row: tuple[Any, ...], since: Cursor) -> Changes:
+    asked, chain, reached, raw_pages, revision, *terms = row[:9]
+    last_revision, erased_at = reached or (0, 0)
+    pages = _pages.decode(raw_pages) if raw_pages is not None else []
+    is_last = len(pages) < BATCH_PAGES
+    # What was changed in one transaction has one revision, and is seen all at once.
+    cursor = Cursor(last_revision, LAST_PAGE_ID) if is_last else Cursor(revision, pages[-1].page_id)
+    return Changes(
+        pages=_with_terms(pages, *terms) if pages else [],
+        vectors=_vectors(*row[9:]),
+        cursor=cursor,
+        is_last=is_last,
+        erased_at=erased_at,
+        asked_terms=_ints(asked, ">i4"),
+        call_ids=tuple(dict.fromkeys(chain)),
+    )
+
+
+def _with_terms(
+    pages: Sequence[Page], user: bytes, user_sizes: bytes, reply: bytes, reply_sizes: bytes
+) -> list[PageTerms]:
+    sides = (
+        unpacked(blob, np.frombuffer(sizes, ">i4").tolist())
+        for blob, sizes in ((user, user_sizes), (reply, reply_sizes))
+    )
+    return [PageTerms(page, *terms) for page, *terms in zip(pages, *sides, strict=True)]
+
+
+def _vectors(page_ids: bytes | None, sides: bytes | None, embeddings: bytes | None) -> SideVectors:
+    if page_ids is None or sides is None or embeddings is None:
+        return SideVectors(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 0), np.float32))
+    values = np.frombuffer(embeddings, SENT_VECTOR)["values"].astype(np.float32)
+    return SideVectors(_ints(page_ids, ">i8"), _ints(sides, ">i2") - int(Side.USER), values)
 
 
 def _words(row: Any) -> CallerScan:
