@@ -25,6 +25,7 @@ from ivr.server import make_server
 from ivr.settings import ModelSource, Settings
 from ivr.spool import SpoolFolder
 from ivr.spooling import Spool
+from ivr.voicebook import voices_of
 from ivr.web.deps import Readiness, WebDeps
 from ivr.web.routes import create_app
 from ivr.web.slots import CallSlots
@@ -155,6 +156,7 @@ class Service:
                 prices=prices,
                 spool=self._spool,
                 tuning=Tuning() if wait_ms is None else Tuning(transcript_wait_ms=wait_ms),
+                voices=voices_of(settings.model_source, settings.voice_profile),
             )
         )
         self.server = make_server(

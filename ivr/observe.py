@@ -208,6 +208,13 @@ class Metrics:
             buckets=(200, 300, 400, 500, 600, 800, 1000, 1300, 1700, 2200, 3000, 5000, 10000),
             registry=self.registry,
         )
+        self.turn_stage_ms = Histogram(
+            "callthread_turn_stage_ms",
+            "A turn's latency budget, ms: vad, transcript, recall, decision, first_audio, total",
+            ("stage",),
+            buckets=(10, 25, 50, 100, 200, 350, 500, 700, 1000, 1500, 2500, 5000, 10000),
+            registry=self.registry,
+        )
 
     def render(self) -> bytes:
         """All figures in Prometheus's text format."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -25,6 +25,7 @@ from ivr.registry import Registry
 from ivr.remembering import Claim, Prices, StoreJournal, StoreRecall, in_our_terms
 from ivr.spooling import Spool
 from ivr.telemetry import LineFigures
+from ivr.voicebook import VoiceBook
 from ivr.wire.tokens import Grant
 from ivr.wire.twilio import StartInfo
 from memory.calls import CallRow
@@ -57,6 +58,7 @@ class Parts:
     prices: Prices
     spool: Spool
     tuning: Tuning
+    voices: VoiceBook = field(default_factory=VoiceBook)
 
 
 def spoken_topic(said: Sequence[str]) -> str:
@@ -235,12 +237,17 @@ class Reception:
             flow=engine.start(business),
             opening=engine.greeting(business),
             started_at=datetime.now(ZoneInfo(business.timezone)),
+            voice=self._parts.voices.of(business.voice),
             tuning=self._parts.tuning,
         )
 
     def _report(self, turn: ReportTurn, figures: LineFigures) -> None:
         figures.add()
         self._parts.metrics.turns.inc()
-        if turn.first_audio_ms is not None:
-            self._parts.metrics.first_audio_ms.observe(turn.first_audio_ms)
-        log.info("turn", turn_no=turn.turn_no, first_audio_ms=turn.first_audio_ms, **figures.summary())
+        stages = {stage: ms for stage, ms in asdict(turn.latency).items() if ms is not None}
+        if turn.latency.total is not None:
+            self._parts.metrics.first_audio_ms.observe(turn.latency.total)
+        for stage, ms in stages.items():
+            self._parts.metrics.turn_stage_ms.labels(stage).observe(ms)
+        spent = {f"{stage}_ms": ms for stage, ms in stages.items()}
+        log.info("turn", turn_no=turn.turn_no, **spent, **figures.summary())

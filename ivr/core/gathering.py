@@ -31,14 +31,15 @@ class Gathering:
             return []
         self._deadlines.set(Deadline.WINDOW, now_ms + self._tuning.window_wait_ms)
         turn, live = self._hearing.open, tuple(sorted(self._hearing.live_items))
+        turn.words_at_ms = now_ms
         return [Recall(turn.no, turn.text(), live)]
 
-    def take_window(self, turn_no: int, window: Window) -> bool:
+    def take_window(self, turn_no: int, window: Window, now_ms: float) -> bool:
         """Whether this is the window waited for; one for a turn that went on is out of date."""
         turn = self._hearing.open
         if turn.no != turn_no or not self._deadlines.has(Deadline.WINDOW):
             return False
-        turn.window = window
+        turn.window, turn.window_at_ms = window, now_ms
         self._deadlines.clear(Deadline.WINDOW)
         return True
 

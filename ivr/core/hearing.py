@@ -17,9 +17,9 @@ REFERENCED_TURNS = 2
 class Hearing:
     """The open turn, and which turn each provider item belongs to."""
 
-    def __init__(self, language: str, media: InboundMedia, prefix_ms: int) -> None:
+    def __init__(self, rate: SpeakingRate, media: InboundMedia, prefix_ms: int) -> None:
         self.open = Turn(1)
-        self.rate = SpeakingRate(language)
+        self._rate = rate
         self.last_words_at_ms: float | None = None
         self._media = media
         self._tape = media.tape
@@ -92,7 +92,7 @@ class Hearing:
         turn.words[item_id] = text.strip() if text is not None else None
         if turn.words[item_id]:
             self.last_words_at_ms = now_ms
-            self.rate.add(len((text or "").split()), self._speaking_ms.pop(item_id, 0.0))
+            self._rate.add(text or "", self._speaking_ms.pop(item_id, 0.0))
         return turn
 
     # -- turns ------------------------------------------------------------------------------------------------

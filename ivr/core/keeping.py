@@ -69,13 +69,12 @@ class Keeping:
         """The state that another worker needs."""
         asking = self._asking
         return SaveSnapshot(
-            snapshot_of(asking.flow, self._pages.next_no, asking.speed, resumed=asking.resumed)
+            snapshot_of(asking.flow, self._pages.next_no, asking.delivery.state(), resumed=asking.resumed)
         )
 
     def _keep(self, turn: Turn, heard: Heard, reply: SpokenReply | None, now_ms: float) -> list[Command]:
-        began_ms, ended_ms = reply.first_audio_at_ms if reply else None, turn.speech_ended_at_ms
-        first_audio_ms = None if began_ms is None or ended_ms is None else began_ms - ended_ms
-        report = self._pages.add(turn, heard, self._asking.flow.node, first_audio_ms)
+        latency = turn.latency(reply.first_audio_at_ms if reply else None)
+        report = self._pages.add(turn, heard, self._asking.flow.node, latency)
         orders: list[Command] = [report, *self.take_ready()]
         if self.is_waiting():
             self._deadlines.set(Deadline.PAGE, now_ms + self._page_wait_ms)

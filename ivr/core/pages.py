@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 from ivr.core.commands import CommitExchange, ReportTurn
 from ivr.core.heard import Heard
+from ivr.core.latency import Latency
 from ivr.core.records import FinishedExchange, Turn
 from ivr.core.units import ulaw_ms
 from memory.model import Exchange, Form, Window
@@ -21,13 +22,13 @@ class Pages:
         self.recent: deque[FinishedExchange] = deque(maxlen=RECENT)
         self._waiting: list[FinishedExchange] = []
 
-    def add(self, turn: Turn, heard: Heard, flow_node: str, first_audio_ms: float | None) -> ReportTurn:
+    def add(self, turn: Turn, heard: Heard, flow_node: str, latency: Latency) -> ReportTurn:
         """An exchange is over; `take_ready` will hand it out."""
-        exchange = FinishedExchange(self.next_no, turn, heard, flow_node, first_audio_ms)
+        exchange = FinishedExchange(self.next_no, turn, heard, flow_node, latency)
         self.next_no += 1
         self.recent.append(exchange)
         self._waiting.append(exchange)
-        return ReportTurn(turn.no, first_audio_ms, turn.usage)
+        return ReportTurn(turn.no, latency, turn.usage)
 
     def take_ready(self, *, at_once: bool = False) -> list[CommitExchange]:
         """Exchanges whose words are known, in order; all of them when there is no more waiting."""
@@ -55,7 +56,8 @@ class Pages:
             usage=asdict(turn.usage),
             states={
                 "window": window_figures(turn.window),
-                "first_audio_ms": finished.first_audio_ms,
+                "first_audio_ms": finished.latency.total,
+                "latency_ms": asdict(finished.latency),
                 "snapshot": turn.state,
                 "heard": heard_figures(finished.heard),
             },

@@ -7,6 +7,7 @@ from callflows.engine import FlowState
 from ivr.core.commands import CallOutput, EndReason
 from ivr.core.events import ReplyCall, Usage
 from ivr.core.heard import Heard
+from ivr.core.latency import Latency, latency_of
 from memory.model import Window
 
 UNHEARD_WORDS = "(not understood)"
@@ -39,6 +40,11 @@ class Turn:
     closed_at_ms: float = 0.0
     speech_ended_at_ms: float | None = None
     """When the caller's last word ended on our clock: the boundary less D_VAD."""
+    words_at_ms: float | None = None
+    """When its recall was asked for, with the words there were."""
+    window_at_ms: float | None = None
+    asked_at_ms: float | None = None
+    """When its last reply was asked for."""
     window: Window | None = None
     outputs: list[CallOutput] = field(default_factory=list)
     rounds: int = 0
@@ -64,6 +70,17 @@ class Turn:
         """As `text`, but never empty for a turn that was spoken."""
         return self.text() or (UNHEARD_WORDS if self.items and not self.is_empty() else "")
 
+    def latency(self, audio_at_ms: float | None) -> Latency:
+        """The turn's budget, up to the first audio of its reply."""
+        return latency_of(
+            self.speech_ended_at_ms,
+            self.closed_at_ms or None,
+            self.words_at_ms,
+            self.window_at_ms,
+            self.asked_at_ms,
+            audio_at_ms,
+        )
+
     def absorb(self, later: "Turn") -> None:
         """Speech went on: the later items belong to this turn; what was gathered for it is out of date."""
         self.items += later.items
@@ -73,6 +90,7 @@ class Turn:
         self.no = later.no
         self.closed = later.closed
         self.closed_at_ms = max(self.closed_at_ms, later.closed_at_ms)
+        self.words_at_ms = self.window_at_ms = self.asked_at_ms = None
         self.window = None
         self.outputs.clear()
         self.rounds = 0
@@ -105,6 +123,8 @@ class SpokenReply:
     reply_id: str
     kind: ReplyKind
     exact_text: str = ""
+    speed: float = 1.0
+    """The voice's setting when it was asked for."""
     may_call: bool = False
     """Functions were on offer; calls of any others are not looked at."""
     text: str = ""
@@ -114,6 +134,8 @@ class SpokenReply:
     held: bytearray = field(default_factory=bytearray)
     """Unheard audio while we are held: what `clear` threw away, then `held_late_bytes` that came since."""
     held_late_bytes: int = 0
+    audio_ms: float = 0.0
+    """All of its audio that has come, heard or not."""
     first_audio_at_ms: float | None = None
     is_complete: bool = False
     ending: Ending | None = None
@@ -128,7 +150,7 @@ class FinishedExchange:
     heard: Heard
     """Of the reply. Not whole: interrupted, its text estimated."""
     flow_node: str
-    first_audio_ms: float | None
+    latency: Latency
 
 
 def add_usage(a: Usage, b: Usage) -> Usage:

@@ -4,7 +4,7 @@ from ivr.core.commands import SendClear
 from ivr.core.heard import Heard, heard_text
 from ivr.core.playback import Playback
 from ivr.core.records import SpokenReply
-from ivr.core.units import LINE_RATE_HZ
+from ivr.core.units import LINE_RATE_HZ, ulaw_ms
 
 
 class Saying:
@@ -26,6 +26,7 @@ class Saying:
         if reply.first_audio_at_ms is None:
             reply.first_audio_at_ms = now_ms
             reply.segments.append(reply.reply_id)
+        reply.audio_ms += ulaw_ms(ulaw)
         if held:
             reply.held += ulaw
             reply.held_late_bytes += len(ulaw)

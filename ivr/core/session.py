@@ -36,6 +36,7 @@ from ivr.core.media import InboundMedia
 from ivr.core.network import NetworkState, Reception
 from ivr.core.records import Ending, OwnWords, ReplyKind
 from ivr.core.setup import CallSetup
+from ivr.core.speaking import Delivery
 
 STILL_THERE = "Are you still there?"
 NOBODY_THERE = "I can't hear you, so I'll hang up now. Please call again any time."
@@ -66,8 +67,9 @@ class CallCore:
         self._setup = setup
         self._media = InboundMedia(setup.tuning.silence_ms, setup.tuning.longest_insert_ms)
         self._deadlines = Deadlines()
-        self._hearing = Hearing(setup.business.language, self._media, setup.tuning.prefix_ms)
-        self._asking = Asking(setup, self._hearing, self._network, now_ms)
+        delivery = Delivery(setup.business.language, setup.voice, setup.speed)
+        self._hearing = Hearing(delivery.rate, self._media, setup.tuning.prefix_ms)
+        self._asking = Asking(setup, self._hearing, delivery, self._network, now_ms)
         self._dialogue = Dialogue(setup, self._hearing, self._asking, self._deadlines)
         self._playback = self._dialogue.saying.playback
         self._limit_ms = now_ms + setup.business.limits.max_call_minutes * 60_000

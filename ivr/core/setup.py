@@ -6,6 +6,7 @@ from typing import Any
 
 from callflows.engine import FlowState
 from callflows.model import Business
+from ivr.core.speaking import SpeedBy, SpeedState, VoiceProfile
 from memory.model import CallSnapshot
 
 SNAPSHOT_VERSION = 1
@@ -53,15 +54,24 @@ class CallSetup:
     """The first free number: a call that goes on in another worker counts on."""
     started_at: datetime | None = None
     """The business's local time at the start, so that the model can be told the time."""
-    speed: float = 1.0
+    speed: SpeedState = field(default_factory=SpeedState)
+    voice: VoiceProfile | None = None
+    """What our voice's speed setting comes to; `None`: nobody knows, so it is never matched to the caller's."""
     tuning: Tuning = field(default_factory=Tuning)
 
 
 def snapshot_of(
-    flow: FlowState, exchange_no: int, speed: float, *, resumed: bool, opening: str = ""
+    flow: FlowState, exchange_no: int, speed: SpeedState, *, resumed: bool, opening: str = ""
 ) -> CallSnapshot:
     """The journalled state, small and JSON-compatible. `opening`: what a stream that goes on says first."""
-    state = {"flow": flow.to_json(), "exchange_no": exchange_no, "speed": speed, "resumed": resumed}
+    state = {
+        "flow": flow.to_json(),
+        "exchange_no": exchange_no,
+        "speed": speed.speed,
+        "speed_by": speed.by.value,
+        "rates": list(speed.rates),
+        "resumed": resumed,
+    }
     if opening:
         state["opening"] = opening
     return CallSnapshot(SNAPSHOT_VERSION, state)
@@ -73,7 +83,7 @@ class Restored:
 
     flow_json: dict[str, Any] | None
     exchange_no: int
-    speed: float
+    speed: SpeedState
     resumed: bool
     opening: str = ""
 
@@ -81,12 +91,20 @@ class Restored:
 def restore(snapshot: CallSnapshot | None) -> Restored:
     """Read a snapshot back; an unknown version is as good as none."""
     if snapshot is None or snapshot.version != SNAPSHOT_VERSION:
-        return Restored(None, 1, 1.0, resumed=False)
+        return Restored(None, 1, SpeedState(), resumed=False)
     state = snapshot.state
     return Restored(
         state.get("flow"),
         int(state.get("exchange_no", 1)),
-        float(state.get("speed", 1.0)),
+        _speed_of(state),
         bool(state.get("resumed")),
         str(state.get("opening", "")),
     )
+
+
+def _speed_of(state: dict[str, Any]) -> SpeedState:
+    # Snapshots older than `speed_by` hold a speed only where the caller had asked for one.
+    speed = float(state.get("speed", 1.0))
+    by = state.get("speed_by", SpeedBy.DEFAULT if speed == 1.0 else SpeedBy.ASKED)
+    rates = tuple(float(rate) for rate in state.get("rates", ()))
+    return SpeedState(speed, SpeedBy(by) if by in set(SpeedBy) else SpeedBy.DEFAULT, rates)

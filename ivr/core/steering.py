@@ -56,8 +56,8 @@ class Steering:
 
     def _take_effect(self, name: str, outcome: Outcome, reply: SpokenReply, steered: Steered) -> None:
         match outcome.effect:
-            case SetSpeed(speed):
-                self._asking.speed = speed
+            case SetSpeed(speed, asked):
+                self._asking.delivery.set(speed, asked=asked)
                 steered.orders.append(UpdateSession(self._asking.config()))
             case SetSilence(silence_ms):
                 self._asking.silence_ms = silence_ms

@@ -43,6 +43,7 @@ def test_every_variable_of_the_contract_is_read(tmp_path: Path) -> None:
         "IVR_REASONING_EFFORT": "low",
         "IVR_LOG_LEVEL": "debug",
         "IVR_LOG_FORMAT": "json",
+        "IVR_VOICE_PROFILE": __file__,
     }
     settings = Settings.load(env)
     assert settings.public_url == "https://ivr.example.com"
@@ -54,6 +55,7 @@ def test_every_variable_of_the_contract_is_read(tmp_path: Path) -> None:
     assert (settings.summary_model, settings.speech_model) == ("m3", "m4")
     assert settings.embedding_model == "BAAI/bge-small-en-v1.5"
     assert (settings.drain_s, settings.max_calls, settings.log_format) == (7.5, 3, "json")
+    assert settings.voice_profile == Path(__file__)
     assert settings.secrets() == ("tok", "sk-1", "postgresql://u:p@db/ivr")
 
 
@@ -75,6 +77,7 @@ def test_the_process_environment_is_read_when_none_is_given(monkeypatch: pytest.
         ("IVR_DATA_DIR", __file__),
         ("IVR_AUDIO_URL", "/var/audio"),
         ("IVR_CALLFLOWS", "/no/such/folder"),
+        ("IVR_VOICE_PROFILE", "/no/such/file"),
         ("TWILIO_ACCOUNT_SID", "SK123"),
         ("TWILIO_API_BASE_URL", "ftp://x"),
         ("OPENAI_BASE_URL", "wss://api.openai.com"),
@@ -108,7 +111,7 @@ def test_an_example_is_itself_a_right_value() -> None:
         variable, examples = info.validation_alias, info.examples
         assert isinstance(variable, str)
         assert examples
-        if variable not in ("IVR_CALLFLOWS", "IVR_REALTIME_URL"):
+        if variable not in ("IVR_CALLFLOWS", "IVR_REALTIME_URL", "IVR_VOICE_PROFILE"):
             Settings.load({variable: examples[0]})
 
 

@@ -20,6 +20,7 @@ from ivr.core import commands as do
 from ivr.core import events as ev
 from ivr.core.session import CallCore
 from ivr.core.setup import CallSetup, Tuning
+from ivr.core.speaking import SpeedState, VoiceProfile
 from ivr.core.units import ULAW_SILENCE
 from memory.model import Exchange, Page, Window
 
@@ -143,6 +144,8 @@ class World:
         opening: str | None = None,
         resumed: bool = False,
         tuning: Tuning | None = None,
+        voice: VoiceProfile | None = None,
+        speed: SpeedState | None = None,
         model_after_ms: float = 300,
         call_id: str = "CA1",
     ) -> None:
@@ -154,6 +157,8 @@ class World:
             flow=engine.start(self.business),
             opening=self.business.greeting if opening is None else opening,
             resumed=resumed,
+            speed=speed or SpeedState(),
+            voice=voice,
             tuning=tuning or Tuning(),
         )
         self.core = CallCore(self.setup, self.now_ms)

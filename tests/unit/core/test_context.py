@@ -6,6 +6,7 @@ from callflows.engine import MEMORY_CLOSE, MEMORY_OPEN
 from ivr.core.commands import AssistantText, CallOutput, ItemRef, SystemText, UserText
 from ivr.core.context import Opening, build_input
 from ivr.core.heard import Heard
+from ivr.core.latency import Latency
 from ivr.core.records import FinishedExchange, Turn
 from memory.model import Form, Window, WindowEntry
 from tests.unit.core.harness import remembered
@@ -88,7 +89,9 @@ def test_fresh_exchanges_are_added_once() -> None:
     turn, before = turn_of("u3"), turn_of("u2")
     before.words["u2"] = "q2"
     turn.window = window((Form.TRANSCRIPT, "CA1", 1))
-    fresh = [FinishedExchange(no, before, Heard(f"a{no}", b"", whole=True), "main", None) for no in (1, 2)]
+    fresh = [
+        FinishedExchange(no, before, Heard(f"a{no}", b"", whole=True), "main", Latency()) for no in (1, 2)
+    ]
     items = build_input("CA1", turn, fresh, Opening("Hello."), frozenset({"u3"}), STATE)
     assert items == (
         AssistantText("Hello."),

@@ -4,6 +4,7 @@ from ivr.core.commands import Hear
 from ivr.core.events import LineFrame
 from ivr.core.hearing import Hearing
 from ivr.core.media import WAITING_MAX_MS, InboundMedia
+from ivr.core.speaking import SpeakingRate
 
 FIRST_MS = 135
 
@@ -66,19 +67,20 @@ def test_what_waits_is_bounded_with_its_holes() -> None:
 def test_times_of_speech_are_the_caller_s() -> None:
     """20 words in 4 s, two of which were lost: 300 words a minute, not the 500 of the model's clock."""
     media = ready()
-    hearing = Hearing("en", media, prefix_ms=300)
+    rate = SpeakingRate("en")
+    hearing = Hearing(rate, media, prefix_ms=300)
     feed(media, range(100))
     hearing.speech_started("u1", 1_700)
     feed(media, range(200, 325))
     assert hearing.speech_stopped("u1", 4_900, 500, now_ms=6_500.0)
     assert hearing.open.speech_ended_at_ms == 6_000
     hearing.words("u1", "word " * 20, 7_000)
-    assert hearing.rate.estimate_wpm() == 300
+    assert rate.estimate() == 300
 
 
 def test_the_silence_after_speech_counts_in_whole_though_part_of_it_was_lost() -> None:
     media = ready()
-    hearing = Hearing("en", media, prefix_ms=300)
+    hearing = Hearing(SpeakingRate("en"), media, prefix_ms=300)
     feed(media, range(100))
     hearing.speech_started("u1", 700)
     feed(media, range(160, 165))  # 1.2 s lost right behind the last word
