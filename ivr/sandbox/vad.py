@@ -65,7 +65,11 @@ class EnergyVad:
 
     def feed(self, window_pcm: bytes) -> Started | Stopped | None:
         """One window of PCM16, any rate. At most one thing happens in a window."""
-        voiced = level_dbfs(window_pcm) > threshold_dbfs(self.settings.threshold)
+        return self.feed_level(level_dbfs(window_pcm))
+
+    def feed_level(self, level: float) -> Started | Stopped | None:
+        """One window of which only its level in dBFS is known."""
+        voiced = level > threshold_dbfs(self.settings.threshold)
         self._position_ms += WINDOW_MS
         if voiced:
             self._last_voiced_end_ms = self._position_ms
