@@ -25,7 +25,7 @@ def test_word_times_lie_on_the_sound(name: str) -> None:
     assert len(one.words) >= 8
     levels = [level_dbfs(ulaw_to_pcm16(frame)) for frame in one.frames]
     loud = [no for no, level in enumerate(levels) if level >= sorted(levels)[len(levels) // 2]]
-    assert sum(one.word_of_frame[no] >= 0 for no in loud) >= 0.9 * len(loud)
+    assert sum(one.word_of_frame[no] >= 0 for no in loud) >= 0.85 * len(loud)
     assert one.speech_end_ms <= one.length_ms
 
 
