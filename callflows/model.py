@@ -77,6 +77,24 @@ class Limits(Part):
     reprompts: int = Field(2, ge=0, le=5, description="Reminders before the call is ended.")
 
 
+class MemoryUse(Part):
+    """How what callers said before is brought back."""
+
+    strategy: Literal["vthreads", "page-rag", "hybrid-rag", "compaction", "hierarchical", "full"] = Field(
+        "vthreads",
+        description="vthreads finds what the question needs; the others are for comparison (docs/memory.md).",
+    )
+    budget_tokens: int = Field(
+        1_500, ge=300, le=30_000, description="Tokens of history shown to the model in a turn."
+    )
+    audio_turns: int = Field(
+        2,
+        ge=0,
+        le=2,
+        description="So many latest turns are shown as audio, which costs 8 times what text does.",
+    )
+
+
 class ModelDown(Part):
     """What a caller hears, by the telephone network's own voice, when there is no speech model."""
 
@@ -142,6 +160,7 @@ class Business(Part):
     transfers: dict[Name, Target] = Field({}, max_length=20)
     resume: ResumePolicy = ResumePolicy()
     limits: Limits = Limits()
+    memory: MemoryUse = MemoryUse()
     on_model_down: ModelDown = ModelDown()
     start: Name
     nodes: dict[Name, Node] = Field(min_length=1, max_length=200)

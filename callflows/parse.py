@@ -49,6 +49,7 @@ _WORDING: Mapping[str, tuple[str, str]] = {
     "finite_number": ("must be a number", ""),
     "greater_than_equal": ("is too small", "at least {ge}"),
     "less_than_equal": ("is too large", "at most {le}"),
+    "greater_than": ("is too small", "more than {gt}"),
     "enum": ("is not one of the words allowed here", "one of {expected}"),
     "literal_error": ("is not one of the words allowed here", "one of {expected}"),
     "union_tag_invalid": ("is not a kind of node", "one of {expected_tags}"),

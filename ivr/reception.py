@@ -32,6 +32,7 @@ from memory.calls import CallRow
 from memory.model import Owner
 from memory.service import Memory
 from memory.store import Store
+from memory.strategies import Policy, StrategyName
 
 LINE_BROKE = "Sorry, the line broke for a moment. Please go on."
 GOING_AWAY = 1001
@@ -86,6 +87,12 @@ class LiveCall:
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
+def policy_of(business: Business) -> Policy:
+    """The business's choice of memory, in memory's terms."""
+    chosen = business.memory
+    return Policy(StrategyName(chosen.strategy), chosen.budget_tokens, chosen.audio_turns)
+
+
 class Reception:
     """Runs the calls of this process; the newest stream of a call wins."""
 
@@ -134,7 +141,12 @@ class Reception:
         parts, sid = self._parts, claim.call_sid
         core = CallCore(beginning.setup, parts.clock.now_ms())
         figures = LineFigures(parts.metrics, core.reception)
-        memory = parts.memory.of_call(claim.owner, sid, resumed_from=beginning.resumed_from)
+        memory = parts.memory.of_call(
+            claim.owner,
+            sid,
+            resumed_from=beginning.resumed_from,
+            policy=policy_of(beginning.setup.business),
+        )
         journal = parts.spool.journal(StoreJournal(memory, parts.store, claim, parts.prices), claim)
         call = Call(
             core,

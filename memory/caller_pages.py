@@ -122,6 +122,10 @@ class CallerPages:
         """These pages, as far as they are the caller's."""
         return [self._rows[page_id].page for page_id in page_ids if page_id in self._rows]
 
+    def all(self) -> list[Page]:
+        """Every page, oldest first."""
+        return [row.page for row in self._rows.values()]
+
     def latest(self, call_ids: Sequence[str], count: int) -> list[Page]:
         """The last pages of the first call, before them those of the second, and so on; oldest first."""
         back = {call_id: number for number, call_id in enumerate(call_ids)}

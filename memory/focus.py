@@ -24,7 +24,10 @@ def stems(text: str) -> frozenset[str]:
 
 def focus(text: str, asked: frozenset[str]) -> str:
     """The sentence with the most stems of `asked`, of those the one that says most; at most 20 words."""
-    return max(_pieces(text), key=lambda piece: (len(asked & stems(piece)), len(piece)), default="")
+    pieces = list(_pieces(text))
+    if len(pieces) == 1:
+        return pieces[0]
+    return max(pieces, key=lambda piece: (len(asked & stems(piece)), len(piece)), default="")
 
 
 def _pieces(text: str) -> Iterator[str]:

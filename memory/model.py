@@ -80,7 +80,8 @@ class WindowEntry:
 class Window:
     """The projected history, in conversational order, with what it cost of its budget.
 
-    `threads` are summaries of matched vthreads; `omitted` counts candidates that did not fit.
+    `threads` are summaries of matched vthreads, or of what a strategy compacted; `covers`, where known, the ids of the
+    pages that each is of. `omitted` counts candidates that did not fit.
     """
 
     entries: tuple[WindowEntry, ...] = ()
@@ -88,6 +89,7 @@ class Window:
     tokens: int = 0
     budget_tokens: int = 0
     omitted: int = 0
+    covers: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,21 @@
 """The projector: which form each page takes in the window (paper, section on projection). Pure, O(N log N).
 
-Every candidate starts in its best available form. While the whole is over the budget, candidates are degraded in
-increasing order of relevance, audio → transcript → summary → omitted, one to its end before the next; forms that a
-page lacks are skipped, and so are forms that would not be cheaper.
+The paper's rule: every candidate starts in its best available form. While the whole is over the budget, candidates
+are degraded in increasing order of relevance, audio → transcript → summary → omitted, one to its end before the next;
+forms that a page lacks are skipped, and so are forms that would not be cheaper. What is left then is found here from
+the other end: the most relevant in their best forms for as long as they fit, the first that does not in the best form
+that does, and nothing of the rest. So only what is shown is looked at closely.
 
 Beyond the paper: where a search knows which side of a page answers (`Candidate.sides`), each side is degraded by
 itself; its relevance is charged for its cost; and a share of the budget is kept for one sentence, picked for the
 query, of each further page.
 """
 
+import heapq
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from memory.costs import audio_tokens, text_tokens, word_count
@@ -28,6 +32,9 @@ COST_WEIGHT = 0.8
 """How much of its logit an utterance pays for each e-fold of its tokens. Tuned on LoCoMo's first five dialogues."""
 CHEAP_TOKENS = 10
 """Below this nothing is cheaper still: a "Right." is not worth its place for being short."""
+
+WHOLE = -1
+UNCOUNTED = -1
 
 Focus = Callable[[str], str]
 
@@ -56,12 +63,21 @@ OMITTED = FormCost(Form.OMITTED, 0)
 
 
 class _Unit(NamedTuple):
-    """What is degraded as one: a page, or one side of it."""
+    """What is degraded as one: a page, or one side of it. `tokens`: the side's."""
 
-    page: Page
-    relevance: float
-    forms: list[FormCost]
+    candidate: Candidate
     side: int | None = None
+    tokens: int = 0
+
+    @property
+    def page(self) -> Page:
+        return self.candidate.page
+
+    def forms(self) -> list[FormCost]:
+        """From its best to omitted."""
+        if self.side is None:
+            return forms_of(self.candidate)
+        return [FormCost(Form.TRANSCRIPT, self.tokens), OMITTED]
 
 
 def forms_of(candidate: Candidate) -> list[FormCost]:
@@ -94,13 +110,12 @@ def project(
     budget = max(0, budget_tokens - safe_tokens)
     kept_threads, thread_tokens = _fit_threads(threads, budget // THREAD_SHARE)
     unique = {candidate.page.page_id: candidate for candidate in candidates}
-    units = [unit for candidate in unique.values() for unit in _units(candidate)]
-    units.sort(key=lambda one: (one.relevance, one.page.created_at, one.page.page_id, -(one.side or 0)))
     room = budget - thread_tokens
-    kept = int(room * FOCUS_SHARE) if focus is not None and any(u.side is not None for u in units) else 0
-    entries = _merge(zip(units, _degrade([unit.forms for unit in units], room - kept), strict=True))
-    if focus is not None and kept:
-        entries.update(_sentences(units, entries.keys(), kept, focus))
+    kept = int(room * FOCUS_SHARE) if focus is not None and any(map(_has_sides, unique.values())) else 0
+    units = _most_relevant_first(unique.values())
+    entries, cut = _fill(units, room - kept)
+    if focus is not None and kept and cut is not None:
+        entries.update(_sentences(chain((cut,), units), entries, kept, focus))
     placed = sorted(entries.values(), key=lambda entry: (entry.page.created_at, entry.page.page_id))
     return Window(
         entries=tuple(placed),
@@ -126,72 +141,91 @@ def labelled(page: Page, side: int, text: str = "") -> str:
     return f"{LABELS[side]}: {text or _said(page, side)}"
 
 
-def _units(candidate: Candidate) -> list[_Unit]:
-    if candidate.sides is None:
-        return [_Unit(candidate.page, candidate.relevance, forms_of(candidate))]
-    units = []
-    for side, relevance in enumerate(candidate.sides):
-        tokens = said_tokens(_said(candidate.page, side))
-        if tokens and relevance > -math.inf:
-            forms = [FormCost(Form.TRANSCRIPT, tokens), OMITTED]
-            units.append(_Unit(candidate.page, charged(relevance, tokens), forms, side))
-    return units
+def _has_sides(candidate: Candidate) -> bool:
+    return candidate.sides is not None and any(
+        logit > -math.inf and _said(candidate.page, side) for side, logit in enumerate(candidate.sides)
+    )
 
 
 def _said(page: Page, side: int) -> str:
     return page.reply_text if side else page.user_text
 
 
-def _merge(choices: Iterable[tuple[_Unit, FormCost]]) -> dict[int, WindowEntry]:
-    """Entries by page. A page of which both sides are there is a whole transcript."""
+def _most_relevant_first(candidates: Iterable[Candidate]) -> Iterator[_Unit]:
+    """Pages, or sides of them, by falling relevance; of equals the newer first, then the caller's side.
+
+    What a side is charged for is counted only once it would be next if it were as cheap as can be: a window has room
+    for few of thousands, and counting words is most of what a projection costs.
+    """
+    cheapest = charged(0.0, 0)
+    waiting: list[tuple[float, float, int, int, int, Candidate]] = []
+    for candidate in candidates:
+        page = candidate.page
+        newer, number = -page.created_at.timestamp(), -page.page_id
+        if candidate.sides is None:
+            waiting.append((-candidate.relevance, newer, number, WHOLE, 0, candidate))
+            continue
+        user, reply = candidate.sides
+        if page.user_text and user > -math.inf:
+            waiting.append((-(user + cheapest), newer, number, 0, UNCOUNTED, candidate))
+        if page.reply_text and reply > -math.inf:
+            waiting.append((-(reply + cheapest), newer, number, 1, UNCOUNTED, candidate))
+    heapq.heapify(waiting)
+    while waiting:
+        _, newer, number, side, tokens, candidate = waiting[0]
+        if tokens != UNCOUNTED:
+            heapq.heappop(waiting)
+            yield _Unit(candidate, None if side == WHOLE else side, tokens)
+            continue
+        tokens = said_tokens(_said(candidate.page, side))
+        relevance = charged(candidate.sides[side] if candidate.sides else 0.0, tokens)
+        heapq.heapreplace(waiting, (-relevance, newer, number, side, tokens, candidate))
+
+
+def _fill(units: Iterator[_Unit], budget: int) -> tuple[dict[int, WindowEntry], _Unit | None]:
+    """Entries by page, and the first unit that did not fit in its best form."""
     entries: dict[int, WindowEntry] = {}
-    for unit, choice in choices:
-        if choice.form is Form.OMITTED:
-            continue
-        page, other = unit.page, entries.get(unit.page.page_id)
-        if other is not None:
-            entries[page.page_id] = WindowEntry(page, choice.form, other.tokens + choice.tokens)
-            continue
-        whole = unit.side is None or not _said(page, 1 - unit.side)
-        text = "" if whole or unit.side is None else labelled(page, unit.side)
-        entries[page.page_id] = WindowEntry(page, choice.form, choice.tokens, text)
-    return entries
+    for unit in units:
+        forms = unit.forms()
+        chosen = next(form for form in forms if form.tokens <= budget)
+        if chosen.form is not Form.OMITTED:
+            entries[unit.page.page_id] = _entry(unit, chosen, entries.get(unit.page.page_id))
+            budget -= chosen.tokens
+        if chosen is not forms[0]:
+            return entries, unit
+    return entries, None
+
+
+def _entry(unit: _Unit, chosen: FormCost, other: WindowEntry | None) -> WindowEntry:
+    """The unit's page in the window. A page of which both sides are there is a whole transcript."""
+    page = unit.page
+    if other is not None:
+        return WindowEntry(page, chosen.form, other.tokens + chosen.tokens)
+    whole = unit.side is None or not _said(page, 1 - unit.side)
+    text = "" if whole or unit.side is None else labelled(page, unit.side)
+    return WindowEntry(page, chosen.form, chosen.tokens, text)
 
 
 def _sentences(
-    units: Sequence[_Unit], placed: Iterable[int], budget: int, focus: Focus
+    units: Iterable[_Unit], placed: Iterable[int], budget: int, focus: Focus
 ) -> dict[int, WindowEntry]:
     """One sentence of each further page's better side, most relevant first, until the first that does not fit."""
     done = set(placed)
     found: dict[int, WindowEntry] = {}
-    for unit in reversed(units):
-        if unit.side is None or unit.page.page_id in done:
+    for unit in units:
+        page, side = unit.page, unit.side
+        if side is None or page.page_id in done:
             continue
-        done.add(unit.page.page_id)
-        sentence = focus(_said(unit.page, unit.side))
+        done.add(page.page_id)
+        said = _said(page, side)
+        sentence = focus(said)
         tokens = said_tokens(sentence)
         if tokens > budget:
             break
         budget -= tokens
-        said_all = len(sentence.split()) == len(_said(unit.page, unit.side).split())
-        form = Form.TRANSCRIPT if said_all else Form.SUMMARY
-        found[unit.page.page_id] = WindowEntry(
-            unit.page, form, tokens, labelled(unit.page, unit.side, sentence)
-        )
+        form = Form.TRANSCRIPT if len(sentence.split()) == len(said.split()) else Form.SUMMARY
+        found[page.page_id] = WindowEntry(page, form, tokens, labelled(page, side, sentence))
     return found
-
-
-def _degrade(forms: Sequence[Sequence[FormCost]], budget: int) -> list[FormCost]:
-    """The chosen form of each unit; `forms` in increasing order of relevance."""
-    chosen = [options[0] for options in forms]
-    total = sum(choice.tokens for choice in chosen)
-    for index, options in enumerate(forms):
-        for option in options[1:]:
-            if total <= budget:
-                return chosen
-            total += option.tokens - chosen[index].tokens
-            chosen[index] = option
-    return chosen
 
 
 def _fit_threads(summaries: Iterable[str], budget: int) -> tuple[tuple[str, ...], int]:

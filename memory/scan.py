@@ -46,6 +46,14 @@ class CallerScan:
     def __len__(self) -> int:
         return len(self.page_ids)
 
+    def page_cosines(self) -> Floats:
+        """The query's cosine with each page: the mean of its sides'; 0 where neither has a vector."""
+        sides = np.column_stack((self.user_cosines, self.reply_cosines))
+        known = np.isfinite(sides)
+        return np.asarray(
+            np.where(known, sides, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1), np.float64
+        )
+
     def with_cosines(self, cosines: Cosines) -> "CallerScan":
         """The same pages with these; those of pages that it lacks (committed since) are left out."""
         if not len(self):

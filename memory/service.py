@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -12,7 +12,8 @@ import numpy as np
 import structlog
 
 from memory.audio_store import AudioStore, audio_path, ulaw_to_wav
-from memory.caller_cache import CallerCache, Past
+from memory.caller_cache import CallerCache
+from memory.caller_cache import Past as CallerPast
 from memory.calls import CallRow
 from memory.embed import Embedder, has_words
 from memory.errors import StorageFault, StorageUnavailable
@@ -21,35 +22,27 @@ from memory.fusion import FusionWeights, load_weights, utterance_logits
 from memory.model import CallSnapshot, Exchange, Owner, Page, Window
 from memory.parties import Parties
 from memory.project import Candidate, project
-from memory.scan import Floats, Ints
+from memory.scan import CallerScan, Floats, Ints
 from memory.store import AudioPaths, Store
 from memory.store_pages import ULAW_BYTES_PER_MS
+from memory.strategies import Found, Past, Policy, pages_wanted
+from memory.strategies_baselines import STRATEGIES
 from memory.summarise import extract_page, extract_thread
 
 log = structlog.get_logger()
 
-BUDGET_TOKENS = 1_500
 SAFE_TOKENS = 100
 """Kept free: the estimate of tokens is an estimate."""
 RECENT_PAGES = 8
 OWN_PAGES = 40
 """How many of its own pages a call holds, for when the store is down."""
-PAGES_MIN = 20
-TOKENS_PER_PAGE_MIN = 12
-"""Pages fetched for a budget: few are cheaper than so many tokens."""
-AUDIO_TURNS = 2
-"""How many of the latest turns may stay audio; they are also never outranked by what a search finds."""
 WINDOW_THREADS = 2
 THREAD_SEEDS = 5
 """Topics are those of so many latest pages."""
-LATEST_LOGIT = 1_000.0
-RECENT_LOGIT = 8.0
-"""The start of the latest page on what is found, as a logit; half for the one before, and so on."""
 LOOP_PAGES_MAX = 2_000
 """Ranking more pages at once would hold up the calls beside it: that is done in a thread."""
-UNSEARCHED_LOGIT = -10.0
-"""About that of a page that has nothing to do with the query."""
 UNNAMED = Parties()
+POLICY = Policy()
 
 OnStage = Callable[[str, float], None]
 BRIEF_EXCHANGES = 3
@@ -57,27 +50,23 @@ BRIEF_EXCHANGES = 3
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What a turn's window is made of: the latest pages of the call, and the best pages of the caller's others.
+    """What a turn's window is made of: the latest pages of the call, and all that the strategy reads, with them.
 
-    `logits`: how likely each side of a page answers; `has_words`: the query has words to search for.
+    `found`: how likely each side of a page answers; `has_words`: the query has words to search for.
     """
 
     recent: list[Page]
-    found: list[Page]
-    logits: dict[int, tuple[float, float]]
+    pages: list[Page]
+    found: dict[int, Found]
     has_words: bool
 
 
-def best(page_ids: Ints, sides: Floats, count: int, also: Collection[int]) -> dict[int, tuple[float, float]]:
-    """Both sides' logits, shape (pages, 2), of the best pages by their better side, and of those in `also`."""
+def best(sides: Floats, page_ids: Ints, count: int, also: Collection[int]) -> list[int]:
+    """Rows of the best pages by their better side, and of those in `also`; none that cannot answer at all."""
     better = sides.max(axis=1, initial=-np.inf)
     rows = np.argsort(-better, kind="stable")[:count].tolist()
     rows += np.flatnonzero(np.isin(page_ids, list(also))).tolist()
-    return {
-        int(page_ids[row]): (float(sides[row, 0]), float(sides[row, 1]))
-        for row in rows
-        if better[row] > -np.inf
-    }
+    return [row for row in rows if better[row] > -np.inf]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +86,7 @@ class Memory:
         audio_store: AudioStore,
         embedder: Embedder | None,
         *,
-        budget_tokens: int = BUDGET_TOKENS,
+        policy: Policy = POLICY,
         weights: FusionWeights | None = None,
         on_stage: OnStage | None = None,
     ) -> None:
@@ -106,7 +95,7 @@ class Memory:
         self._cache = CallerCache(store)
         self._audio_store = audio_store
         self._embedder = embedder
-        self._budget_tokens = budget_tokens
+        self._policy = policy
         self._weights = weights or load_weights()
         self._on_stage = on_stage
 
@@ -117,7 +106,7 @@ class Memory:
         query: str,
         live_items: Sequence[str],
         *,
-        budget_tokens: int | None = None,
+        policy: Policy | None = None,
         safe_tokens: int | None = None,
         resumed_from: str | None = None,
         parties: Parties = UNNAMED,
@@ -129,24 +118,44 @@ class Memory:
         For nobody: this call's own pages. `live_items` are the session's items whose audio can still be referenced.
         Raises: `StorageUnavailable`, `StorageFault`.
         """
-        budget = self._budget_tokens if budget_tokens is None else budget_tokens
+        policy = policy or self._policy
+        past = await self.past(
+            owner, call_id, query, live_items, policy=policy, resumed_from=resumed_from, parties=parties
+        )
+        budget = policy.budget_tokens
+        safe = min(SAFE_TOKENS, budget // 10) if safe_tokens is None else safe_tokens
+        with self._stage("project"):
+            return STRATEGIES[policy.strategy].window(past, max(0, budget - safe), policy.audio_turns)
+
+    async def past(
+        self,
+        owner: Owner,
+        call_id: str,
+        query: str,
+        live_items: Sequence[str],
+        *,
+        policy: Policy,
+        resumed_from: str | None = None,
+        parties: Parties = UNNAMED,
+    ) -> Past:
+        """What the policy's strategy can choose from; as `recall`."""
         if owner.caller:
-            searched = await self._searched(owner, call_id, resumed_from, parties, query, budget)
+            searched = await self._searched(owner, call_id, resumed_from, parties, query, policy)
         else:
             pages = await self._store.recent_pages(owner, call_id, RECENT_PAGES)
-            searched = Searched(pages, [], {}, False)
-        recent, logits = searched.recent, searched.logits
-        candidates = _candidates([*searched.found, *recent], recent, logits, call_id, live_items)
-        summaries = await self._topics(owner, recent) if resumed_from or not searched.has_words else []
+            searched = Searched(pages, pages, {}, False)
+        recent = searched.recent
+        topics = await self._topics(owner, recent) if resumed_from or not searched.has_words else []
         asked = stems(query)
-        with self._stage("project"):
-            return project(
-                candidates,
-                budget,
-                safe_tokens=min(SAFE_TOKENS, budget // 10) if safe_tokens is None else safe_tokens,
-                threads=summaries,
-                focus=lambda text: focus(text, asked),
-            )
+        return Past(
+            searched.pages,
+            recent,
+            call_id,
+            live_items,
+            searched.found,
+            topics,
+            lambda text: focus(text, asked),
+        )
 
     async def commit(
         self,
@@ -186,9 +195,10 @@ class Memory:
         *,
         resumed_from: str | None = None,
         parties: Parties = UNNAMED,
+        policy: Policy | None = None,
     ) -> "CallMemory":
         """This memory bound to one call."""
-        return CallMemory(self, owner, call_id, resumed_from, parties)
+        return CallMemory(self, owner, call_id, resumed_from, parties, policy or self._policy)
 
     async def _searched(
         self,
@@ -197,12 +207,14 @@ class Memory:
         resumed_from: str | None,
         parties: Parties,
         query: str,
-        budget_tokens: int,
-    ) -> "Searched":
+        policy: Policy,
+    ) -> Searched:
         asked = parties.without_names(query)
+        reads_all = STRATEGIES[policy.strategy].reads_all
         if not has_words(asked):
             past = await self._past(owner, call_id, resumed_from, "")
-            return Searched(past.pages.latest(past.call_ids, RECENT_PAGES), [], {}, False)
+            recent = past.pages.latest(past.call_ids, RECENT_PAGES)
+            return Searched(recent, past.pages.all() if reads_all else recent, {}, False)
         past, vector = await asyncio.gather(
             self._past(owner, call_id, resumed_from, asked), self._embedded(asked)
         )
@@ -215,12 +227,19 @@ class Memory:
                 sides = await asyncio.to_thread(utterance_logits, scan, asked_side, self._weights)
             else:
                 sides = utterance_logits(scan, asked_side, self._weights)
+            has_words_asked = len(scan.asked_terms) > 0
+            if reads_all:
+                return Searched(
+                    recent, past.pages.all(), _found(scan, sides, range(len(scan))), has_words_asked
+                )
             known = {page.page_id for page in recent}
-            logits = best(scan.page_ids, sides, PAGES_MIN + budget_tokens // TOKENS_PER_PAGE_MIN, known)
-            found = past.pages.pages(logits.keys() - known)
-        return Searched(recent, found, logits, len(scan.asked_terms) > 0)
+            rows = best(sides, scan.page_ids, pages_wanted(policy.budget_tokens), known)
+            found = _found(scan, sides, rows)
+            return Searched(
+                recent, [*past.pages.pages(found.keys() - known), *recent], found, has_words_asked
+            )
 
-    async def _past(self, owner: Owner, call_id: str, resumed_from: str | None, query: str) -> Past:
+    async def _past(self, owner: Owner, call_id: str, resumed_from: str | None, query: str) -> CallerPast:
         with self._stage("search"):
             return await self._cache.past(owner, self._model(), query, call_id, resumed_from)
 
@@ -263,9 +282,16 @@ class CallMemory:
     """The memory of one call. Recall never fails: with the store down it is what the call itself said."""
 
     def __init__(
-        self, memory: Memory, owner: Owner, call_id: str, resumed_from: str | None, parties: Parties = UNNAMED
+        self,
+        memory: Memory,
+        owner: Owner,
+        call_id: str,
+        resumed_from: str | None,
+        parties: Parties = UNNAMED,
+        policy: Policy = POLICY,
     ) -> None:
         self._memory = memory
+        self._policy = policy
         self._owner = owner
         self._call_id = call_id
         self._resumed_from = resumed_from
@@ -280,6 +306,7 @@ class CallMemory:
                 self._call_id,
                 query,
                 live_items,
+                policy=self._policy,
                 resumed_from=self._resumed_from,
                 parties=self._parties,
             )
@@ -295,34 +322,21 @@ class CallMemory:
         return await self._memory.commit(self._owner, exchange, epoch=epoch, snapshot=snapshot)
 
     def _own_window(self, live_items: tuple[str, ...]) -> Window:
-        latest = set(range(len(self._own) - AUDIO_TURNS, len(self._own)))
+        latest = set(range(len(self._own) - self._policy.audio_turns, len(self._own)))
         candidates = [
             Candidate(page, float(rank), rank in latest and page.user_item_id in live_items)
             for rank, page in enumerate(self._own)
         ]
-        return project(candidates, BUDGET_TOKENS, safe_tokens=SAFE_TOKENS)
+        return project(candidates, self._policy.budget_tokens, safe_tokens=SAFE_TOKENS)
 
 
-def _candidates(
-    pages: Iterable[Page],
-    recent: Sequence[Page],
-    logits: Mapping[int, tuple[float, float]],
-    call_id: str,
-    live_items: Sequence[str],
-) -> list[Candidate]:
-    """The call's last turns before all; those before them have a start on what a search found."""
-    latest = [page.page_id for page in recent if page.call_id == call_id][-AUDIO_TURNS:]
-    start = {page.page_id: RECENT_LOGIT / back for back, page in enumerate(reversed(recent), start=1)}
-    made = []
-    for page in pages:
-        user, reply = logits.get(page.page_id, (UNSEARCHED_LOGIT, UNSEARCHED_LOGIT))
-        gain = start.get(page.page_id, 0.0)
-        if page.page_id in latest:
-            live = bool(page.user_item_id) and page.user_item_id in live_items
-            made.append(Candidate(page, LATEST_LOGIT + latest.index(page.page_id), live))
-        else:
-            made.append(Candidate(page, max(user, reply) + gain, sides=(user + gain, reply + gain)))
-    return made
+def _found(scan: CallerScan, sides: Floats, rows: Sequence[int]) -> dict[int, Found]:
+    """What the search says of the pages in these rows."""
+    cosines = scan.page_cosines()
+    return {
+        int(scan.page_ids[row]): Found((float(sides[row, 0]), float(sides[row, 1])), float(cosines[row]))
+        for row in rows
+    }
 
 
 def _unstored_page(exchange: Exchange) -> Page:

@@ -16,17 +16,16 @@ from ivr.bench.fit import as_toml, fit, fit_without_each, rows_of
 from ivr.bench.locomo import Dialogue, Variant, load_dialogues
 from ivr.bench.memory_world import Step, memory_world
 from ivr.bench.overhead import STAGES, Overhead, fill, measure
-from ivr.bench.recall import Answer, Scores, ask, examples_of, remember_all, scores
+from ivr.bench.recall import Answer, ask, examples_of, remember_all, scores
+from ivr.bench.recall_report import as_csv, as_jsonl, as_svg, table
 from ivr.errors import CallthreadError
 from memory.fusion import FusionWeights, cues
+from memory.strategies import StrategyName
 
 T = TypeVar("T")
 out = Console(highlight=False)
 
 BUDGETS = [1_500, 3_000]
-PAPER_HITS = {"vthreads": (0.869, 0.753), "page-rag": (0.685, 0.341), "hybrid-rag": (0.650, 0.370)}
-"""The paper's hit rates on its own 5- and 58-minute sessions: other dialogues than these."""
-
 Dataset = Annotated[Path, typer.Option(help="Dialogues in LoCoMo's format.", exists=True, dir_okay=False)]
 Keep = Annotated[Path | None, typer.Option(help="Folder that keeps the exported embedding model.")]
 
@@ -42,8 +41,13 @@ def recall(
     budget: Annotated[list[int] | None, typer.Option(help="Tokens of the window; may have several.")] = None,
     more_budgets: Annotated[list[int] | None, typer.Argument(hidden=True)] = None,
     variant: Annotated[Variant, typer.Option(help="plain, anon (no names, no dates), asr.")] = Variant.PLAIN,
+    strategy: Annotated[
+        list[StrategyName] | None, typer.Option(help="Only these; repeat. Default: all of them.")
+    ] = None,
     dump: Annotated[Path | None, typer.Option(help="Write every window, one JSON a line.")] = None,
     json: Annotated[Path | None, typer.Option("--json", help="Write the figures as JSON.")] = None,
+    csv: Annotated[Path | None, typer.Option("--csv", help="Write the figures as CSV.")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Write a plot (SVG).")] = None,
     fit_to: Annotated[
         Path | None,
         typer.Option("--fit", help="Fit the fusion's weights to the dialogues and write them here."),
@@ -62,14 +66,19 @@ def recall(
         out.print(f"Weights of all {len(dialogues)} dialogues: {fit_to}", soft_wrap=True)
         return
     budgets = [*(budget or ()), *(more_budgets or ())] or BUDGETS
-    answers = _run(_ask(dialogues, budgets, keep))
+    answers = _run(_ask(dialogues, budgets, strategy or list(StrategyName), keep))
     found = scores(answers)
+    title = f"{dataset.name}, {variant}: {len(dialogues)} dialogues"
     if dump is not None:
-        dump.write_bytes(b"".join(msgspec.json.encode(answer) + b"\n" for answer in answers))
+        dump.write_bytes(as_jsonl(answers))
     if json is not None:
         report = {"dataset": dataset.name, "variant": variant, "strategies": found}
         json.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
-    out.print(_table(found, f"{dataset.name}, {variant}: {len(dialogues)} dialogues"))
+    if csv is not None:
+        csv.write_text(as_csv(found), encoding="utf-8")
+    if plot is not None:
+        plot.write_text(as_svg(found, title), encoding="utf-8")
+    out.print(table(found, title))
 
 
 def overhead(
@@ -123,12 +132,21 @@ def _overhead_table(found: dict[int, Overhead], title: str) -> Table:
     return table
 
 
-async def _ask(dialogues: Sequence[Dialogue], budgets: Sequence[int], keep: Path | None) -> list[Answer]:
+async def _ask(
+    dialogues: Sequence[Dialogue],
+    budgets: Sequence[int],
+    strategies: Sequence[StrategyName],
+    keep: Path | None,
+) -> list[Answer]:
     async with memory_world(keep) as world:
         with _progress() as progress:
             step = _stepper(progress, dialogues)
             pasts = await remember_all(world, dialogues, step)
-            return [answer for past in pasts for answer in await ask(world.memory(), past, budgets, step)]
+            return [
+                answer
+                for past in pasts
+                for answer in await ask(world.memory(), past, budgets, step, strategies)
+            ]
 
 
 async def _fit(dialogues: Sequence[Dialogue], name: str, keep: Path | None) -> FusionWeights:
@@ -151,7 +169,7 @@ async def _fit(dialogues: Sequence[Dialogue], name: str, keep: Path | None) -> F
                 for answer in await ask(world.memory(weights), past, BUDGETS, step)
             ]
     if answers:
-        out.print(_table(scores(answers), f"{name}: each dialogue by weights of the others"))
+        out.print(table(scores(answers), f"{name}: each dialogue by weights of the others"))
     return fit(rows.values(), names, f"ivr bench recall --fit on {name}, {len(dialogues)} dialogues, {model}")
 
 
@@ -163,37 +181,6 @@ def _stepper(progress: Progress, dialogues: Sequence[Dialogue]) -> Step:
     total = sum(len(dialogue.pages) + len(dialogue.questions) for dialogue in dialogues)
     task = progress.add_task("Remembering and asking", total=total)
     return lambda: progress.advance(task)
-
-
-def _table(found: Scores, title: str) -> Table:
-    table = Table(title=title)
-    for column in (
-        "strategy",
-        "budget",
-        "hit",
-        "multi",
-        "verbatim",
-        "multi",
-        "tokens",
-        "pages",
-        "of them summaries",
-    ):
-        table.add_column(column, justify="left" if column == "strategy" else "right")
-    for strategy, budgets in found.items():
-        for budget, score in budgets.items():
-            rates = (score.hit, score.hit_multi, score.verbatim, score.verbatim_multi)
-            pages = score.pages["transcript"] + score.pages["summary"]
-            table.add_row(
-                strategy,
-                str(budget),
-                *(f"{rate:.3f}" for rate in rates),
-                f"{score.tokens:.0f}",
-                f"{pages:.1f}",
-                f"{score.pages['summary']:.1f}",
-            )
-    paper = ", ".join(f"{name} {short:.3f} / {long:.3f}" for name, (short, long) in PAPER_HITS.items())
-    table.caption = f"The paper's hit rates, on its own 5- and 58-minute sessions: {paper}"
-    return table
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

@@ -1,10 +1,11 @@
 """How much of what answers a question is in the window: LoCoMo's questions through the real store and retrieval.
 
-hit: mean over questions of the share of evidence pages in the window in any form. verbatim: the same with every
-evidence turn of the page there word for word, recounted from the text of the window.
+hit: mean over questions of the share of evidence pages in the window in any form; a page is in it too when a summary
+of several pages is of it (the paper counts so), whatever the summary still says. verbatim: the same with every evidence
+turn of the page there word for word, looked up in the text of the window.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TypeAlias
@@ -15,22 +16,26 @@ import numpy as np
 from ivr.bench.fit import Example
 from ivr.bench.locomo import Dialogue, Question
 from ivr.bench.memory_world import BUSINESS, MemoryWorld, Step, remember
+from memory.costs import text_tokens, word_count
 from memory.model import Form, Owner, Window, WindowEntry
-from memory.project import LABELS
+from memory.project import LABEL_WORDS, LABELS
 from memory.service import Memory
+from memory.strategies import Past, Policy, Strategy, StrategyName
+from memory.strategies_baselines import STRATEGIES
 
-OURS = "vthreads"
+OURS = StrategyName.VTHREADS
 QUESTION_CALL = "question"
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One page in a window: the text that stands for it, and the ids of the turns that the text is of."""
+    """One text of a window: a page, or a summary of several; and the ids of the turns that it is of."""
 
     text: str
     form: Form
     dia_ids: tuple[str, ...]
     tokens: int
+    pages: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ class Answer:
     question: str
     category: int
     evidence: tuple[str, ...]
-    strategy: str
+    strategy: StrategyName
     budget: int
     shown: tuple[Shown, ...]
     tokens: int
@@ -64,7 +69,7 @@ class Score(msgspec.Struct, frozen=True):
     """Pages in the window by their form."""
 
 
-Scores: TypeAlias = dict[str, dict[int, Score]]
+Scores: TypeAlias = dict[StrategyName, dict[int, Score]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +94,64 @@ async def remember_all(world: MemoryWorld, dialogues: Sequence[Dialogue], step: 
     ]
 
 
-async def ask(memory: Memory, past: Remembered, budgets: Sequence[int], step: Step) -> list[Answer]:
-    """Ask the dialogue's questions, each in a call of its own. `step` is called once a question."""
+async def ask(
+    memory: Memory,
+    past: Remembered,
+    budgets: Sequence[int],
+    step: Step,
+    strategies: Sequence[StrategyName] = (OURS,),
+) -> list[Answer]:
+    """Ask the dialogue's questions, each in a call of its own. `step` is called once a question.
+
+    Ours is asked as a call asks it; the others choose from the same store, read once a question.
+    """
+    others = {name: STRATEGIES[name] for name in strategies if name is not OURS}
+    fixed = await _unasked(memory, past, budgets, others)
     answers = []
     for question in past.dialogue.questions:
-        for budget in budgets:
-            window = await memory.recall(
-                past.owner,
-                QUESTION_CALL,
-                question.text,
-                (),
-                budget_tokens=budget,
-                safe_tokens=0,
-                parties=past.dialogue.parties,
-            )
-            answers.append(judge(past, question, window))
+        windows: dict[tuple[StrategyName, int], Window] = dict(fixed)
+        if OURS in strategies:
+            windows |= {(OURS, budget): await _recalled(memory, past, question, budget) for budget in budgets}
+        if any(strategy.asks for strategy in others.values()):
+            everything = await _all_of(memory, past, question.text)
+            for name, strategy in others.items():
+                if strategy.asks:
+                    windows |= {(name, budget): strategy.window(everything, budget, 0) for budget in budgets}
+        answers += [judge(past, question, window, name, budget) for (name, budget), window in windows.items()]
         step()
     return answers
+
+
+async def _recalled(memory: Memory, past: Remembered, question: Question, budget: int) -> Window:
+    return await memory.recall(
+        past.owner,
+        QUESTION_CALL,
+        question.text,
+        (),
+        policy=Policy(OURS, budget),
+        safe_tokens=0,
+        parties=past.dialogue.parties,
+    )
+
+
+async def _all_of(memory: Memory, past: Remembered, query: str) -> Past:
+    every = Policy(StrategyName.PAGE_RAG)
+    return await memory.past(
+        past.owner, QUESTION_CALL, query, (), policy=every, parties=past.dialogue.parties
+    )
+
+
+async def _unasked(
+    memory: Memory, past: Remembered, budgets: Sequence[int], strategies: Mapping[StrategyName, Strategy]
+) -> dict[tuple[StrategyName, int], Window]:
+    """Windows that are the same whatever is asked."""
+    everything = await _all_of(memory, past, "")
+    return {
+        (name, budget): strategy.window(everything, budget, 0)
+        for name, strategy in strategies.items()
+        if not strategy.asks
+        for budget in budgets
+    }
 
 
 async def examples_of(world: MemoryWorld, past: Remembered) -> list[Example]:
@@ -125,15 +171,26 @@ async def examples_of(world: MemoryWorld, past: Remembered) -> list[Example]:
     return examples
 
 
-def judge(past: Remembered, question: Question, window: Window) -> Answer:
+def judge(
+    past: Remembered,
+    question: Question,
+    window: Window,
+    strategy: StrategyName = OURS,
+    budget: int | None = None,
+) -> Answer:
     """What of the question's evidence the window holds."""
     dialogue, index_of = past.dialogue, past.index_of
     page_of, turns = dialogue.page_of(), dialogue.turns()
     shown = {index_of[entry.page.page_id]: show(entry, past) for entry in window.entries}
+    summaries = [
+        _show_summary(text, page_ids, past)
+        for text, page_ids in zip(window.threads, window.covers, strict=False)
+    ]
+    covered = {index_of[page_id] for page_ids in window.covers for page_id in page_ids}
     wanted: dict[int, list[str]] = {}
     for dia_id in question.evidence:
         wanted.setdefault(page_of[dia_id], []).append(dia_id)
-    hits = [index in shown for index in wanted]
+    hits = [index in shown or index in covered for index in wanted]
     verbatim = [
         index in shown and all(turns[dia_id].text in shown[index].text for dia_id in dia_ids)
         for index, dia_ids in wanted.items()
@@ -143,14 +200,20 @@ def judge(past: Remembered, question: Question, window: Window) -> Answer:
         question=question.text,
         category=question.category,
         evidence=question.evidence,
-        strategy=OURS,
-        budget=window.budget_tokens,
-        shown=tuple(shown.values()),
+        strategy=strategy,
+        budget=window.budget_tokens if budget is None else budget,
+        shown=(*summaries, *shown.values()),
         tokens=window.tokens,
         hit=fmean(hits),
         verbatim=fmean(verbatim),
         evidence_pages=len(wanted),
     )
+
+
+def _show_summary(text: str, page_ids: Iterable[int], past: Remembered) -> Shown:
+    sources = [past.dialogue.pages[past.index_of[page_id]] for page_id in page_ids]
+    ids = tuple(turn.dia_id for source in sources for turn in source.turns)
+    return Shown(text, Form.SUMMARY, ids, text_tokens(word_count(text) + LABEL_WORDS), len(sources))
 
 
 def show(entry: WindowEntry, past: Remembered) -> Shown:
@@ -171,11 +234,12 @@ def show(entry: WindowEntry, past: Remembered) -> Shown:
 
 def scores(answers: Iterable[Answer]) -> Scores:
     """By strategy and budget."""
-    groups: dict[tuple[str, int], list[Answer]] = {}
+    groups: dict[tuple[StrategyName, int], list[Answer]] = {}
     for answer in answers:
         groups.setdefault((answer.strategy, answer.budget), []).append(answer)
     result: Scores = {}
-    for (strategy, budget), group in groups.items():
+    order = list(StrategyName)
+    for (strategy, budget), group in sorted(groups.items(), key=lambda one: order.index(one[0][0])):
         result.setdefault(strategy, {})[budget] = _score(group)
     return result
 
@@ -191,11 +255,18 @@ def _score(group: Sequence[Answer]) -> Score:
         verbatim=_mean(answer.verbatim for answer in group),
         verbatim_multi=_mean(answer.verbatim for answer in multi),
         tokens=_mean(answer.tokens for answer in group),
-        pages={
-            form.value: _mean(sum(shown.form is form for shown in answer.shown) for answer in group)
-            for form in (Form.AUDIO, Form.TRANSCRIPT, Form.SUMMARY)
-        },
+        pages=_pages(group),
     )
+
+
+def _pages(group: Sequence[Answer]) -> dict[str, float]:
+    """Mean pages in the window by form; of a summary of several each is counted."""
+    return {
+        form.value: _mean(
+            sum(shown.pages for shown in answer.shown if shown.form is form) for answer in group
+        )
+        for form in (Form.AUDIO, Form.TRANSCRIPT, Form.SUMMARY)
+    }
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -14,6 +14,7 @@ from memory.migrate import upgrade
 from memory.model import Exchange, Form, Owner, Window
 from memory.service import Memory
 from memory.store import Store
+from memory.strategies import Policy
 from memory.summarise import ExtractiveSummariser
 from tests.integration.embed_double import EmbedDouble
 from tests.pg import FAST, MIGRATIONS, server_folder
@@ -53,7 +54,7 @@ async def test_a_constraint_survives_a_long_digression(memory: Memory, store: St
     for number in range(2, 62):
         await say(memory, store, ANA, "CA1", number, f"{SMALL_TALK} {number}")
     window = await memory.recall(
-        ANA, "CA1", "Which cake is safe with my walnuts allergy?", (), budget_tokens=120
+        ANA, "CA1", "Which cake is safe with my walnuts allergy?", (), policy=Policy(budget_tokens=120)
     )
     assert "I am allergic to walnuts, please remember." in texts(window)
     assert texts(window)[-2:] == [f"{SMALL_TALK} 60", f"{SMALL_TALK} 61"]
@@ -142,7 +143,7 @@ async def test_meaning_finds_what_words_do_not(store: Store, audio: AudioStore) 
             await say(memory, store, ANA, "CA1", number, f"Filler {number} zebra crossing")
         url = store._engine.url.render_as_string(hide_password=False)
         await run_pending(url, JobTools(store, ExtractiveSummariser(), embedder))
-        window = await memory.recall(ANA, "CA2", "there we were", (), budget_tokens=40)
+        window = await memory.recall(ANA, "CA2", "there we were", (), policy=Policy(budget_tokens=40))
         assert texts(window)[0] == "and then we were there"
         assert window.entries[0].text == ""
         assert window.entries[0].page.summary != ""

@@ -11,10 +11,12 @@ import pytest
 from ivr.bench.fit import Rows, as_toml, fit, fit_without_each
 from ivr.bench.locomo import Dialogue, Variant, load_dialogues
 from ivr.bench.recall import Remembered, judge, owner_of, scores
+from ivr.bench.recall_report import as_csv, as_jsonl, as_svg
 from ivr.errors import CallthreadError
 from memory.fusion import FusionWeights
 from memory.model import Form, Page, Window, WindowEntry
 from memory.parties import Parties
+from memory.strategies import StrategyName
 from tests.unit.memory.pages import page
 
 RAW: dict[str, Any] = {
@@ -133,7 +135,7 @@ def test_scores_are_means_over_questions_by_kind(dialogue: Dialogue) -> None:
     past = Remembered(dialogue, owner_of(0), {1: 0, 2: 1, 3: 2})
     window = Window((entry(2, Form.TRANSCRIPT, "With Bo's dog."),), tokens=10, budget_tokens=50)
     none, found = (judge(past, question, window) for question in dialogue.questions)
-    score = scores([none, found, replace(found, budget=90)])["vthreads"]
+    score = scores([none, found, replace(found, budget=90)])[StrategyName.VTHREADS]
     assert (score[50].n, score[50].hit, score[50].hit_single, score[50].hit_multi) == (2, 0.5, 1.0, 0.0)
     assert (score[50].verbatim, score[50].verbatim_multi, score[50].tokens) == (0.5, 0.0, 10.0)
     assert score[50].pages == {"audio": 0.0, "transcript": 1.0, "summary": 0.0}
@@ -166,3 +168,64 @@ def test_the_weights_file_reads_back() -> None:
         as_toml(FusionWeights(-1.5, {"words": 0.25}, "by hand"))
         == 'made = "by hand"\nbias = -1.50000\n\n[cues]\nwords = 0.25000\n'
     )
+
+
+def test_a_summary_of_several_pages_is_a_hit_in_its_pages_and_not_word_for_word(dialogue: Dialogue) -> None:
+    past = Remembered(dialogue, owner_of(0), {1: 0, 2: 1, 3: 2})
+    window = Window(threads=("Sails in May.",), covers=((1, 2),), tokens=6, budget_tokens=50)
+    answer = judge(past, dialogue.questions[0], window, StrategyName.COMPACTION, 40)
+    assert (answer.hit, answer.verbatim, answer.budget, answer.strategy) == (0.5, 0.0, 40, "compaction")
+    assert answer.shown[0].dia_ids == ("D1:1", "D1:2", "D1:3")
+    assert scores([answer])[StrategyName.COMPACTION][40].pages == {
+        "audio": 0.0,
+        "transcript": 0.0,
+        "summary": 2.0,
+    }
+
+
+def test_a_dump_is_enough_to_count_hits_again(dialogue: Dialogue) -> None:
+    """From the file's lines and the dialogue alone: which evidence pages are there, and which word for word."""
+    past = Remembered(dialogue, owner_of(0), {1: 0, 2: 1, 3: 2})
+    sail, wet = "I sail on 3 May 2026.", "Wet. (photo: a lake)"
+    windows = [
+        Window(
+            (entry(1, Form.TRANSCRIPT, sail, "Alone?"), entry(3, Form.SUMMARY, wet, "Hi Ann! How was it?"))
+        ),
+        Window((entry(2, Form.TRANSCRIPT, "With Bo's dog."),), threads=("She sails.",), covers=((1,),)),
+        Window(),
+    ]
+    answers = [judge(past, question, window) for question in dialogue.questions for window in windows]
+    lines = [json.loads(line) for line in as_jsonl(answers).splitlines()]
+    assert len(lines) == len(answers) == 6
+    for line in lines:
+        pages = {page_of(dialogue, dia_id) for dia_id in line["evidence"]}
+        hits = {page_of(dialogue, dia_id) for text in line["shown"] for dia_id in text["dia_ids"]}
+        verbatim = [
+            all(
+                any(
+                    dia_id in shown["dia_ids"] and dialogue.turns()[dia_id].text in shown["text"]
+                    for shown in line["shown"]
+                )
+                for dia_id in line["evidence"]
+                if page_of(dialogue, dia_id) == page
+            )
+            for page in pages
+        ]
+        assert line["hit"] == len(pages & hits) / len(pages)
+        assert line["verbatim"] == sum(verbatim) / len(pages)
+
+
+def page_of(dialogue: Dialogue, dia_id: str) -> int:
+    return dialogue.page_of()[dia_id]
+
+
+def test_a_report_has_a_line_a_strategy_and_budget(dialogue: Dialogue) -> None:
+    past = Remembered(dialogue, owner_of(0), {1: 0, 2: 1, 3: 2})
+    found = scores(
+        judge(past, dialogue.questions[0], Window(tokens=9), name, budget)
+        for name in (StrategyName.VTHREADS, StrategyName.FULL)
+        for budget in (10, 20)
+    )
+    assert as_csv(found).splitlines()[1] == "vthreads,10,1,0.0,0.0,0.0,0.0,0.0,9.0,0.0,0.0,0.0"
+    assert len(as_csv(found).splitlines()) == 5
+    assert as_svg(found, "a < b").count("<polyline") == 2

@@ -115,6 +115,13 @@ def test_a_language_tag_is_put_in_its_usual_form() -> None:
             (13, 16),
             "is not one of the words allowed here",
         ),
+        (
+            "start: main",
+            "memory: {strategy: best}\nstart: main",
+            (13, 20),
+            "is not one of the words allowed here",
+        ),
+        ("start: main", "memory: {budget_tokens: 20}\nstart: main", (13, 25), "is too small"),
         ("start: main", "language: english\nstart: main", (13, 11), "not a language tag"),
         ("start: main", "version: 2\nstart: main", (13, 10), "is too large"),
         ("type: hangup", "type: hang-up", (30, 15), "is not a kind of node"),
@@ -391,3 +398,10 @@ def test_any_bytes_parse_or_tell(data: bytes) -> None:
     except UnicodeDecodeError:
         text = data.decode("latin-1")
     parses_or_tells(text)
+
+
+def test_a_memory_strategy_may_be_chosen() -> None:
+    business = parse_text(CLINIC, "a.yaml")
+    assert (business.memory.strategy, business.memory.budget_tokens) == ("vthreads", 1_500)
+    chosen = parse_text(f"{CLINIC}\nmemory: {{strategy: full, audio_turns: 0}}\n", "a.yaml")
+    assert (chosen.memory.strategy, chosen.memory.audio_turns) == ("full", 0)
