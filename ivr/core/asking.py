@@ -7,12 +7,13 @@ from callflows import engine
 from callflows.model import Orchestration
 from ivr.core.commands import FunctionTool, SessionConfig, StartReply, SystemText, UpdateSession
 from ivr.core.context import Opening, build_input
-from ivr.core.functions import Functions
+from ivr.core.functions import Functions, Situation
 from ivr.core.hearing import Hearing
 from ivr.core.network import NetworkState
 from ivr.core.records import FinishedExchange, OwnWords, ReplyKind, SpokenReply, Turn
 from ivr.core.setup import CallSetup
 from ivr.core.speaking import Delivery
+from ivr.core.threshold import Threshold
 
 OPENING_TURNS = 2
 """The greeting stays in the context for so many turns: a resume offer is answered in the first."""
@@ -26,17 +27,18 @@ class Asking:
         setup: CallSetup,
         hearing: Hearing,
         delivery: Delivery,
+        threshold: Threshold,
         network: Callable[[float], NetworkState],
         now_ms: float,
     ) -> None:
         self._setup = setup
         self._hearing = hearing
+        self._threshold = threshold
         self._network = network
         self._started_ms = now_ms
-        self._functions = Functions(setup.business)
+        self._functions = Functions(setup.business, setup.unsupported)
         self.flow = setup.flow
         self.delivery = delivery
-        self.silence_ms = setup.tuning.silence_ms
         self.resumed = setup.resumed
         self.opening_text = ""
         self.instruction = ""
@@ -47,13 +49,34 @@ class Asking:
         """The dispatch behind the functions on offer."""
         return self._functions
 
+    @property
+    def silence_ms(self) -> int:
+        """D_VAD in force."""
+        return self._threshold.ms
+
+    def set_speed(self, speed: float, *, asked: bool) -> None:
+        """See `directives.Controls`."""
+        self.delivery.set(speed, asked=asked)
+
+    def set_silence(self, silence_ms: int) -> None:
+        """See `directives.Controls`."""
+        self._threshold.ask(silence_ms)
+
+    def set_instruction(self, text: str) -> None:
+        """See `directives.Controls`."""
+        self.instruction = text
+
     def instructions(self) -> str:
         """The stable part: the same from turn to turn at one node, so that the provider can cache it."""
         return engine.instructions(self._setup.business, self.flow)
 
-    def tools(self) -> tuple[FunctionTool, ...]:
+    def situation(self, turn: Turn | None) -> Situation:
+        """What is open in answer to a turn."""
+        return Situation(may_start_afresh=self.resumed, may_defer=turn is None or not turn.has_waited)
+
+    def tools(self, turn: Turn | None = None) -> tuple[FunctionTool, ...]:
         """The functions on offer now."""
-        return self._functions.tools(self.flow, may_start_afresh=self.resumed)
+        return self._functions.tools(self.flow, self.situation(turn))
 
     def config(self) -> SessionConfig:
         """The session's settings as they are to be now."""
@@ -99,7 +122,7 @@ class Asking:
         live = frozenset(self._hearing.live_items)
         items = build_input(self._setup.call_id, turn, recent, opening, live, last)
         reply = SpokenReply(reply_id, ReplyKind.ANSWER, may_call=may_call, speed=self.delivery.speed)
-        return reply, StartReply(reply_id, self.instructions(), items, self.tools() if may_call else ())
+        return reply, StartReply(reply_id, self.instructions(), items, self.tools(turn) if may_call else ())
 
     def state(self, now_ms: float) -> str:
         """The state snapshot and the runtime configuration (paper), one compact line each."""

@@ -3,17 +3,20 @@
 from collections.abc import Callable
 
 from ivr.core.asking import Asking
-from ivr.core.commands import CancelReply, Command, EndReason, ForgetItem
+from ivr.core.commands import CancelReply, Command, EndReason, ForgetItem, UpdateSession
 from ivr.core.deadlines import Deadline, Deadlines
 from ivr.core.events import ReplyCall, ReplyDone, ReplyStatus
 from ivr.core.gathering import Gathering
 from ivr.core.hearing import Hearing
+from ivr.core.interrupting import Interrupting
 from ivr.core.keeping import Keeping
 from ivr.core.leaving import Leaving
+from ivr.core.patience import Patience
 from ivr.core.records import Ending, OwnWords, ReplyKind, SpokenReply, Turn, add_usage
+from ivr.core.requesting import Requesting
 from ivr.core.saying import Saying
 from ivr.core.setup import CallSetup
-from ivr.core.steering import Steered, Steering
+from ivr.core.steering import Steering
 from ivr.core.turns import Act, Floor, Playout, Reply, Sign, Turns
 from memory.model import Window
 
@@ -23,11 +26,13 @@ SAY_AGAIN = OwnWords(ReplyKind.PROMPT, "Sorry, I missed that. Could you say it a
 class Dialogue:
     """Turn-taking with its records. Methods append to `out`; `CallCore` hands it over after each event."""
 
-    def __init__(self, setup: CallSetup, hearing: Hearing, asking: Asking, deadlines: Deadlines) -> None:
+    def __init__(
+        self, setup: CallSetup, hearing: Hearing, asking: Asking, patience: Patience, deadlines: Deadlines
+    ) -> None:
         self._setup = setup
-        self._tuning = setup.tuning
         self._hearing = hearing
         self._asking = asking
+        self._patience = patience
         self._deadlines = deadlines
         self.turns = Turns()
         self.saying = Saying()
@@ -35,12 +40,10 @@ class Dialogue:
         self._leaving = Leaving(self._keeping, asking, deadlines)
         self._gathering = Gathering(hearing, deadlines, setup.tuning)
         self._steering = Steering(asking)
+        self._interrupting = Interrupting(hearing, deadlines, setup.tuning, setup.business.language)
         self._answering: Turn | None = None
         self._own_words: OwnWords | None = None
-        self._asked_id = ""
-        self._replies = 0
-        self._failures = 0
-        self._held_since_ms = 0.0
+        self._requesting = Requesting(setup, asking, deadlines)
         self.out: list[Command] = []
         self._acts: dict[Act, Callable[[float], None]] = {
             Act.HOLD: self._hold,
@@ -74,9 +77,12 @@ class Dialogue:
         """What follows from where things stand, whatever the event was."""
         if self.turns.playout is Playout.PLAYING and self.saying.is_played():
             self._show(Sign.PLAYED, now_ms)
+        elif self.turns.is_talked_over() and self._interrupting.is_certain_now():
+            self._show(Sign.SPEECH_BEGAN, now_ms)
         if not self.is_over:
             self._say_waiting(now_ms)
             self._close_turn(now_ms)
+            self._go_on_if_heard(now_ms)
 
     def is_quiet(self) -> bool:
         """Nobody speaks, nothing is due, and nothing the caller said waits for an answer of ours."""
@@ -89,23 +95,37 @@ class Dialogue:
         for act in self.turns.show(sign):
             self._acts[act](now_ms)
 
+    def _show_any(self, sign: Sign | None, now_ms: float) -> None:
+        if sign is not None:
+            self._show(sign, now_ms)
+
     def _say_waiting(self, now_ms: float) -> None:
         if self._own_words is not None and self.turns.is_resting():
             self._show(Sign.SAY, now_ms)
 
     # -- the caller ---------------------------------------------------------------------------------------------
 
-    def speech_started(self, now_ms: float) -> None:
-        """The caller began to speak."""
+    def speech_started(self, now_ms: float) -> bool:
+        """The caller began to speak. Returns whether that proves wrong a boundary that we had believed."""
         words, reply = self._own_words, self.saying.reply
         if words is not None and words.kind is ReplyKind.PROMPT:
             self._own_words = None  # whatever we wanted to ask, it is the caller's turn
-        early = self.turns.reply is Reply.ASKED and reply is not None and reply.kind is ReplyKind.OPENING
-        self._show(Sign.SPEECH_EARLY if early else Sign.SPEECH_BEGAN, now_ms)
+        is_due = self.turns.reply is Reply.GATHERING or self._answering is not None
+        was_believed = is_due and self._patience.has_believed(self.turns.reply, now_ms)
+        is_asked = self.turns.reply is Reply.ASKED
+        self._show(self._interrupting.began(reply, now_ms, is_asked=is_asked), now_ms)
+        return was_believed
+
+    def went_on(self, gap_ms: float, now_ms: float) -> None:
+        """Speech continued a turn that we had taken for finished, after a true gap of so many ms."""
+        if self._patience.went_on(gap_ms, now_ms):
+            self.out.append(UpdateSession(self._asking.config()))
 
     def speech_ended(self, now_ms: float) -> None:
         """The caller stopped speaking, for now."""
         self._show(Sign.SPEECH_ENDED, now_ms)
+        if self.turns.playout is Playout.HELD:
+            self._show_any(self._interrupting.ended(), now_ms)
 
     def words_came(self, turn: Turn, now_ms: float) -> None:
         """Some words of a turn are known, or are known to be none."""
@@ -116,11 +136,8 @@ class Dialogue:
     def _judge(self, turn: Turn, now_ms: float) -> None:
         """What a turn's words mean for turn-taking: a held reply, a reply to noise, a turn being gathered."""
         is_open, reply = turn is self._hearing.open, self.turns.reply
-        if is_open and self.turns.playout is Playout.HELD:
-            if turn.is_empty():
-                self._show(Sign.REFUTED, now_ms)
-            elif turn.text() or turn.has_all_words():
-                self._show(Sign.CONFIRMED, now_ms)
+        if is_open and self.turns.playout is not Playout.SILENT:
+            self._show_any(self._interrupting.worded(turn, self.saying.reply), now_ms)
         elif is_open and reply is Reply.GATHERING:
             self._gather(now_ms)
         elif turn is self._answering and turn.is_empty() and reply in (Reply.ASKED, Reply.DEFERRED):
@@ -138,23 +155,48 @@ class Dialogue:
 
     def recalled(self, turn_no: int, window: Window, now_ms: float) -> None:
         """The window of a turn came."""
-        if self._gathering.take_window(turn_no, window, now_ms):
-            self._show(Sign.TURN_READY, now_ms)
+        self._gathering.take_window(turn_no, window, now_ms)
+
+    def _go_on_if_heard(self, now_ms: float) -> None:
+        """What waits for a silence that was really heard, or for its deadline."""
+        match self.turns.reply:
+            case Reply.GATHERING if self._hearing.open.window is not None and self._patience.may_ask(now_ms):
+                self._show(Sign.TURN_READY, now_ms)
+            case Reply.ASKED if self.saying.is_kept_back() and self._patience.may_speak(now_ms):
+                self._release(now_ms)
+            case Reply.DEFERRED if self._patience.may_reconsider(now_ms):
+                if self._answering is not None:
+                    self._answering.has_waited = True
+                self._show(Sign.RECONSIDER, now_ms)
 
     # -- the model's replies ----------------------------------------------------------------------------------
 
     def _current(self, reply_id: str, now_ms: float) -> SpokenReply | None:
         """The reply under way, if an event is about it: a sign of life."""
-        if not self._asked_id or reply_id != self._asked_id:
-            return None
-        self._await_more(now_ms)
-        return self.saying.reply
+        return self.saying.reply if self._requesting.is_alive(reply_id, now_ms) else None
 
     def reply_audio(self, reply_id: str, ulaw: bytes, now_ms: float) -> None:
         """Some of a reply's audio."""
-        if ulaw and self._current(reply_id, now_ms) is not None:
-            self._show(Sign.AUDIO, now_ms)
-            self.saying.audio(ulaw, now_ms, held=self.turns.playout is Playout.HELD)
+        reply = self._current(reply_id, now_ms) if ulaw else None
+        if reply is None:
+            return
+        early = self.turns.reply is Reply.ASKED and reply.kind is ReplyKind.ANSWER
+        if early and not self._patience.may_speak(now_ms):
+            self.saying.keep_back(ulaw)
+            return
+        if self.saying.is_kept_back():
+            self._release(now_ms)
+        self._show(Sign.AUDIO, now_ms)
+        self.saying.audio(ulaw, now_ms, held=self.turns.playout is Playout.HELD)
+
+    def _release(self, now_ms: float) -> None:
+        """The line is heard again: what was kept back may be heard too."""
+        self._show(Sign.AUDIO, now_ms)
+        self.saying.release(now_ms)
+        reply = self.saying.reply
+        if reply is not None and reply.is_complete:
+            self._complete(reply, now_ms)
+            self._show(Sign.ANSWERED, now_ms)
 
     def reply_text(self, reply_id: str, delta: str, now_ms: float) -> None:
         """Some of what a reply says."""
@@ -163,58 +205,45 @@ class Dialogue:
             reply.text += delta
 
     def reply_call(self, call: ReplyCall, now_ms: float) -> None:
-        """A reply calls a function: kept until it is complete; a call told twice is one call."""
+        """A reply calls a function."""
         reply = self._current(call.reply_id, now_ms)
-        if reply is None or not reply.may_call or any(c.call_id == call.call_id for c in reply.calls):
-            return
-        reply.calls.append(call)
+        if reply is not None:
+            reply.note(call)
 
     def reply_done(self, done: ReplyDone, now_ms: float) -> None:
         """A reply is complete at the provider: functions are answered only now (B029)."""
         reply = self._current(done.reply_id, now_ms)
         if reply is None:
             return
-        self._asked_id = ""
-        self._deadlines.clear(Deadline.ANSWER)
+        self._requesting.end()
         if self._answering is not None:
             self._answering.usage = add_usage(self._answering.usage, done.usage)
-        steered = self._steer(reply, done.status)
+        steered = self._steering.apply(reply, done.status, self._answering)
+        if steered.sign is not Sign.FAILED:
+            self._requesting.succeeded()
+        if done.status is ReplyStatus.COMPLETED:
+            self._asking.delivery.spoke(reply.text, reply.audio_ms, reply.speed)
         self.out += steered.orders
         if steered.moved:
             self.out.append(self._keeping.snapshot())
         if steered.words is not None:
             self._own_words = steered.words
         self._complete(reply, now_ms)
-        self._show(steered.sign, now_ms)
-
-    def _steer(self, reply: SpokenReply, status: ReplyStatus) -> Steered:
-        """What a complete reply comes to. One that was stopped before it said anything has failed."""
-        silent = reply.first_audio_at_ms is None
-        if status is ReplyStatus.FAILED or (silent and status is not ReplyStatus.COMPLETED):
-            return Steered(Sign.FAILED)
-        self._failures = 0
-        if status is ReplyStatus.COMPLETED:
-            self._asking.delivery.spoke(reply.text, reply.audio_ms, reply.speed)
-        return self._steering.apply(reply, self._answering)
+        if steered.sign is not Sign.ANSWERED or not self.saying.is_kept_back():
+            self._show(steered.sign, now_ms)
 
     def _complete(self, reply: SpokenReply, now_ms: float) -> None:
         self.saying.complete(held=self.turns.playout is Playout.HELD)
         if reply.segments:
-            segment, playback = reply.segments[-1], self.saying.playback
-            left_ms = playback.queued_ms(segment) - playback.heard_ms(segment)
-            self._deadlines.set(Deadline.PLAYED, now_ms + left_ms + self._tuning.farewell_slack_ms)
-
-    def _await_more(self, now_ms: float) -> None:
-        self._deadlines.set(Deadline.ANSWER, now_ms + self._tuning.answer_wait_ms)
+            slack_ms = self._setup.tuning.farewell_slack_ms
+            self._deadlines.set(Deadline.PLAYED, now_ms + self.saying.left_ms() + slack_ms)
 
     # -- acts: the playout --------------------------------------------------------------------------------------
 
     def _hold(self, now_ms: float) -> None:
         self.out += self.saying.hold(now_ms)
-        self._held_since_ms = now_ms
         self._deadlines.clear(Deadline.PLAYED)
-        # Speech counts as going on until the silence after it has lasted D_VAD.
-        self._deadlines.set(Deadline.HELD, now_ms + self._tuning.held_talking_ms + self._asking.silence_ms)
+        self._interrupting.hold(self._asking.silence_ms, now_ms)
 
     def _replay(self, now_ms: float) -> None:
         self._deadlines.clear(Deadline.HELD)
@@ -241,30 +270,24 @@ class Dialogue:
     # -- acts: the reply ----------------------------------------------------------------------------------------
 
     def _cancel(self, now_ms: float) -> None:
-        self._deadlines.clear(Deadline.RETRY, Deadline.ANSWER)
-        if self._asked_id:
-            self.out.append(CancelReply(self._asked_id))
-            self._asked_id = ""
+        self.out += self._requesting.cancel()
         self.saying.reply = None
 
     def _put_off(self, now_ms: float) -> None:
         """The session died before a word was audible: the answer is asked for again, our own words too."""
-        reply = self.saying.reply
-        if reply is not None and reply.kind is not ReplyKind.ANSWER:
-            self._own_words = OwnWords(reply.kind, reply.exact_text, reply.ending)
-        self._asked_id = ""
+        self._own_words = self.saying.own_words() or self._own_words
+        self._requesting.end()
         self._cancel(now_ms)
 
     def _break_off(self, now_ms: float) -> None:
         """The session died in mid-reply: what has come of it is all there is."""
-        self._asked_id = ""
-        self._deadlines.clear(Deadline.ANSWER)
+        self._requesting.end()
         if self.saying.reply is not None:
             self._complete(self.saying.reply, now_ms)
 
     def _reopen_turn(self, now_ms: float) -> None:
         self._gathering.stop()
-        self._deadlines.clear(Deadline.RECONSIDER)
+        self._patience.stop()
         self._hearing.go_on(self._answering)
         self._answering = None
 
@@ -279,39 +302,30 @@ class Dialogue:
     def _gather(self, now_ms: float) -> None:
         if self._hearing.open.is_empty():
             self._show(Sign.TURN_EMPTY, now_ms)
-        else:
-            self.out += self._gathering.go_on(now_ms)
+            return
+        self._patience.begin(self._hearing.open)
+        self.out += self._gathering.go_on(now_ms)
 
     def _ask(self, now_ms: float) -> None:
         if self._own_words is None and self._answering is None:
             self._answering = self._hearing.take()
+            self._answering.has_waited = self._patience.is_overdue(now_ms)
         self._ask_again(now_ms)
 
     def _ask_again(self, now_ms: float) -> None:
-        self._replies += 1
-        reply_id = f"r{self._setup.exchange_no}-{self._replies}"
         words, self._own_words = self._own_words, None
-        if words is not None:
-            reply, order = self._asking.own_words(reply_id, words)
-        else:
-            turn = self._answering
-            assert turn is not None, "the reply machine asks for an answer only to a turn"
-            self.out += self._asking.match_speed() if turn.rounds == 0 else ()
-            reply, order = self._asking.answer(reply_id, turn, self._keeping.recent, now_ms)
-        self._asked_id = reply_id
+        recent = self._keeping.recent
+        reply, orders = self._requesting.ask(words or self._answering, recent, now_ms)
         self.saying.begin(reply)
-        self._await_more(now_ms)
-        self.out.append(order)
+        self.out += orders
 
     def _retry(self, now_ms: float) -> None:
-        self._failures += 1
-        if self._failures > self._tuning.max_failures:
+        self.saying.forget_kept_back()
+        if not self._requesting.failed(now_ms):
             self.fail(now_ms)
-        else:
-            self._deadlines.set(Deadline.RETRY, now_ms + self._tuning.retry_ms * self._failures)
 
     def _wait(self, now_ms: float) -> None:
-        self._deadlines.set(Deadline.RECONSIDER, now_ms + self._tuning.defer_ms)
+        self._patience.defer(now_ms)
 
     # -- deadlines ----------------------------------------------------------------------------------------------
 
@@ -322,40 +336,24 @@ class Dialogue:
                 self.out += self._gathering.recall(now_ms)
             case Deadline.WINDOW:
                 self._hearing.open.window, self._hearing.open.window_at_ms = Window(), now_ms
-                self._show(Sign.TURN_READY, now_ms)
             case Deadline.ANSWER:
-                self.out.append(CancelReply(self._asked_id))
-                self.reply_done(ReplyDone(self._asked_id, ReplyStatus.FAILED, "no_answer"), now_ms)
+                reply_id = self._requesting.reply_id
+                self.out.append(CancelReply(reply_id))
+                self.reply_done(ReplyDone(reply_id, ReplyStatus.FAILED, "no_answer"), now_ms)
             case Deadline.HELD:
-                self._held_long(now_ms)
+                talking = self.turns.floor is Floor.TALKING
+                self._show_any(self._interrupting.lasted(now_ms, is_talking=talking), now_ms)
             case Deadline.RETRY:
-                self._ask_after_failure(now_ms)
-            case Deadline.RECONSIDER:
-                self._reconsider(now_ms)
+                self._own_words = self.saying.own_words() or self._own_words
+                self._ask_again(now_ms)
+            case Deadline.RESTORE if self._patience.restore(now_ms):
+                self.out.append(UpdateSession(self._asking.config()))
             case Deadline.PLAYED:
                 self._show(Sign.PLAYED, now_ms)
             case Deadline.PAGE:
                 self.out += self._keeping.take_ready(at_once=True)
             case Deadline.LEAVING:
                 self.out += self._leaving.leave()
-
-    def _reconsider(self, now_ms: float) -> None:
-        if self._answering is not None:
-            self._answering.rounds = self._tuning.max_rounds  # no functions: it has waited once
-        self._show(Sign.RECONSIDER, now_ms)
-
-    def _ask_after_failure(self, now_ms: float) -> None:
-        failed = self.saying.reply
-        if failed is not None and failed.exact_text:
-            self._own_words = OwnWords(failed.kind, failed.exact_text, failed.ending)
-        self._ask_again(now_ms)
-
-    def _held_long(self, now_ms: float) -> None:
-        longest_ms = self._tuning.held_talking_ms + self._tuning.held_words_ms
-        if self.turns.floor is Floor.TALKING or now_ms - self._held_since_ms >= longest_ms:
-            self._show(Sign.CONFIRMED, now_ms)
-        else:
-            self._deadlines.set(Deadline.HELD, self._held_since_ms + longest_ms)
 
     # -- losses and ends ----------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import Any
 from callflows import engine
 from callflows.model import Business
 from ivr.core.commands import FunctionTool
-from ivr.core.directives import DIRECTIVES, Effect, Refused
+from ivr.core.directives import DIRECTIVES, Directive, Effect, Refused
 
 MAX_ARGUMENT_CHARS = 4_000
 
@@ -53,29 +53,42 @@ def parse_arguments(text: str) -> Mapping[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What decides which functions are open, beside the business and its flow."""
+
+    may_start_afresh: bool = False
+    may_defer: bool = True
+    """The turn has not been held as long as anybody may hold it."""
+
+
 class Functions:
-    """The functions open to the model at one point of one business's flow."""
+    """The functions open to the model at one point of one business's flow.
 
-    def __init__(self, business: Business) -> None:
+    `unsupported`: directives that the provider in use cannot carry out.
+    """
+
+    def __init__(self, business: Business, unsupported: frozenset[str] = frozenset()) -> None:
         self._business = business
+        self._unsupported = unsupported
 
-    def tools(self, flow: engine.FlowState, *, may_start_afresh: bool) -> tuple[FunctionTool, ...]:
+    def tools(self, flow: engine.FlowState, situation: Situation) -> tuple[FunctionTool, ...]:
         """Always in the same order for the same node, so that the provider's prefix cache holds."""
-        own = [d.tool for d in DIRECTIVES.values()]
+        own = [d.tool for d in DIRECTIVES.values() if self._why_not(d, situation) is None]
         specs = engine.functions(self._business, flow)
         flow_tools = [FunctionTool(s.name, s.description, dict(s.parameters)) for s in specs]
-        return tuple(own + flow_tools + ([START_AFRESH] if may_start_afresh else []))
+        return tuple(own + flow_tools + ([START_AFRESH] if situation.may_start_afresh else []))
 
     def apply(
-        self, flow: engine.FlowState, name: str, arguments: str, *, audible: bool, may_start_afresh: bool
+        self, flow: engine.FlowState, name: str, arguments: str, situation: Situation, *, audible: bool
     ) -> Outcome:
         """What a call comes to.
 
         After audible audio the reply can no longer be held back, nor the talk go on elsewhere; it can end.
         """
         if name in DIRECTIVES:
-            return self._directive(name, arguments, audible=audible)
-        if name == START_AFRESH.name and may_start_afresh:
+            return self._directive(DIRECTIVES[name], arguments, situation, audible=audible)
+        if name == START_AFRESH.name and situation.may_start_afresh:
             return Outcome("started afresh", FlowStep(engine.start(self._business), ()))
         step = engine.apply(self._business, flow, name, arguments)
         if isinstance(step, engine.Refused):
@@ -84,13 +97,31 @@ class Functions:
             return _refusal("already_speaking", "call this before saying anything")
         return Outcome(step.output, FlowStep(step.state, tuple(step.actions)))
 
-    def _directive(self, name: str, arguments: str, *, audible: bool) -> Outcome:
+    def _directive(
+        self, directive: Directive, arguments: str, situation: Situation, *, audible: bool
+    ) -> Outcome:
+        refused = self._why_not(directive, situation)
+        if refused is not None:
+            return _refusal(refused.code, refused.message)
         parsed = parse_arguments(arguments)
         if parsed is None:
             return _refusal("bad_arguments", "arguments must be one JSON object")
-        if audible and name == "defer_response":
-            return _refusal("already_speaking", "defer before saying anything")
-        effect = DIRECTIVES[name].validate(parsed)
+        if audible and directive.holds_turn:
+            return _refusal("already_speaking", "call this before saying anything")
+        effect = directive.validate(parsed)
         if isinstance(effect, Refused):
             return _refusal(effect.code, effect.message)
         return Outcome("ok", effect)
+
+    def _why_not(self, directive: Directive, situation: Situation) -> Refused | None:
+        """Why a directive is not on offer, `None` if it is."""
+        language = self._business.language.partition("-")[0].lower()
+        if directive.tool.name in self._unsupported:
+            return Refused("not_supported", "the speech model in use cannot do this")
+        if self._business.orchestration not in directive.modes:
+            return Refused("not_available", "this business decides it otherwise")
+        if directive.languages is not None and language not in directive.languages:
+            return Refused("unsupported_language", f"not for {language}")
+        if directive.holds_turn and not situation.may_defer:
+            return Refused("waited_already", "the caller has waited: answer now")
+        return None

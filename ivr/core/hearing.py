@@ -8,6 +8,7 @@ from collections import OrderedDict, deque
 from ivr.core.media import InboundMedia
 from ivr.core.records import Turn
 from ivr.core.speaking import SpeakingRate
+from ivr.core.voice import voiced_ms
 
 KEEP_ITEMS = 64
 REFERENCED_TURNS = 2
@@ -24,6 +25,9 @@ class Hearing:
         self._media = media
         self._tape = media.tape
         self._prefix_ms = prefix_ms
+        self.silent_since_ms: float | None = None
+        """Where the caller's last word ended, in the session's audio; `None`: not in this session."""
+        self._voice_from_ms = 0.0
         self._turn_of: OrderedDict[str, Turn] = OrderedDict()
         self._start_ms: dict[str, int] = {}
         self._speaking_ms: dict[str, float] = {}
@@ -38,12 +42,15 @@ class Hearing:
         fresh = item_id not in self.live_items and item_id not in self._start_ms
         return turn is None or (turn is self.open and fresh)
 
-    def speech_started(self, item_id: str, audio_start_ms: int) -> None:
-        """Speech began; its audio belongs to the open turn."""
+    def speech_started(self, item_id: str, audio_start_ms: int) -> float | None:
+        """Speech began; its audio belongs to the open turn. Returns the true gap to the speech before it."""
         self._own(item_id)
-        self._start_ms[item_id] = audio_start_ms
+        self._start_ms[item_id] = self._voice_from_ms = audio_start_ms
         self.open.closed = False
         self._tape.set_talking(True)
+        began_ms = self._media.stream_ms(audio_start_ms + self._prefix_ms)
+        ended_ms = self.silent_since_ms
+        return None if ended_ms is None else began_ms - self._media.stream_ms(ended_ms)
 
     def speech_stopped(self, item_id: str, audio_end_ms: int, silence_ms: int, now_ms: float) -> bool:
         """Speech ended: `audio_end_ms` includes D_VAD, the start the prefix padding (WIRE.md)."""
@@ -51,8 +58,9 @@ class Hearing:
             return False
         turn = self._own(item_id)
         start_ms = self._start_ms.pop(item_id, audio_end_ms)
+        self.silent_since_ms = audio_end_ms - silence_ms
         # What was cut short of a long hole is part of the true times.
-        ended_ms = self._media.stream_ms(audio_end_ms - silence_ms)
+        ended_ms = self._media.stream_ms(self.silent_since_ms)
         self._speaking_ms[item_id] = ended_ms - self._media.stream_ms(start_ms + self._prefix_ms)
         turn.ulaw += self._tape.cut(start_ms, audio_end_ms)
         # The last word ended as long ago as all that has come since it lasts.
@@ -60,6 +68,10 @@ class Hearing:
         turn.speech_ended_at_ms = now_ms - came_ms
         self._tape.set_talking(False)
         return True
+
+    def voiced_ms(self) -> int:
+        """How much of what came since the last speech began is voice, as we measure it."""
+        return voiced_ms(self._tape.cut(self._voice_from_ms, self._tape.length_ms()))
 
     def committed(self, item_id: str, now_ms: float) -> bool:
         """The item exists at the provider: the turn is closed, unless speech goes on."""
@@ -107,6 +119,7 @@ class Hearing:
         """The open turn goes on. `turn` had been taken from it too early: both parts are one."""
         if turn is None:
             self.open.no += 1  # what was recalled for the shorter turn is not for this one
+            self.open.window = None
             return
         later = self.open
         was_closed = later.closed
@@ -138,6 +151,7 @@ class Hearing:
     def session_lost(self) -> None:
         """Ids die with the session; transcripts that have not come never will."""
         self.cut_short()
+        self.silent_since_ms = None
         for item, turn in self._turn_of.items():
             turn.words.setdefault(item, None)
         self.live_items.clear()
@@ -155,6 +169,7 @@ class Hearing:
         turn = self._turn_of.get(item_id)
         if turn is None:
             turn = self._turn_of[item_id] = self.open
+            turn.is_noise = False
             turn.items.append(item_id)
             if len(self._turn_of) > KEEP_ITEMS:
                 oldest, _ = self._turn_of.popitem(last=False)

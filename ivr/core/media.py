@@ -6,6 +6,7 @@ from ivr.core.arrivals import Arrivals
 from ivr.core.commands import Hear
 from ivr.core.events import LineFrame
 from ivr.core.network import NetworkState, Reception
+from ivr.core.silence import Silence
 from ivr.core.tape import InputTape
 from ivr.core.units import ulaw_ms
 
@@ -27,6 +28,7 @@ class InboundMedia:
         self._waiting_ms = 0.0
         self._is_ready = False
         self.tape = InputTape()
+        self.silence = Silence()
 
     def receive(self, frame: LineFrame, now_ms: float) -> list[Hear]:
         """What the model is to hear because of this frame."""
@@ -36,6 +38,8 @@ class InboundMedia:
         hear = Hear(frame.ulaw, arrival.missing_ms)
         if self._is_ready:
             self.tape.append(hear.ulaw, hear.missing_ms)
+        self.silence.frame(arrival, self.tape.length_ms(), ulaw_ms(frame.ulaw), now_ms)
+        if self._is_ready:
             return [hear]
         self._wait(hear)
         return []
@@ -50,6 +54,7 @@ class InboundMedia:
         self._waiting_ms = 0.0
         for hear in waited:
             self.tape.append(hear.ulaw, hear.missing_ms)
+        self.silence.restart(self.tape.length_ms())
         return waited
 
     def expect_silence(self, silence_ms: int) -> None:

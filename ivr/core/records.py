@@ -49,6 +49,10 @@ class Turn:
     outputs: list[CallOutput] = field(default_factory=list)
     rounds: int = 0
     """Replies asked for so far; bounded, so that a model that only calls functions is made to speak."""
+    is_noise: bool = False
+    """Its words ask for nothing: a sign of listening while we spoke, or our own echo."""
+    has_waited: bool = False
+    """It was deferred for as long as anybody may: it is to be answered now."""
     usage: Usage = field(default_factory=Usage)
     state: str = ""
     """The state snapshot the model was last shown for this turn."""
@@ -58,8 +62,8 @@ class Turn:
         return all(item in self.words for item in self.items)
 
     def is_empty(self) -> bool:
-        """All transcripts are there and hold no word: noise, not a turn (B051)."""
-        return self.has_all_words() and all(self.words[i] == "" for i in self.items)
+        """All transcripts are there and hold no word that asks for anything: noise, not a turn (B051)."""
+        return self.has_all_words() and (self.is_noise or all(self.words[i] == "" for i in self.items))
 
     def text(self) -> str:
         """The best text there is: final words, else partials."""
@@ -92,8 +96,10 @@ class Turn:
         self.closed_at_ms = max(self.closed_at_ms, later.closed_at_ms)
         self.words_at_ms = self.window_at_ms = self.asked_at_ms = None
         self.window = None
+        self.is_noise = False
         self.outputs.clear()
         self.rounds = 0
+        self.has_waited = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +137,8 @@ class SpokenReply:
     calls: list[ReplyCall] = field(default_factory=list)
     segments: list[str] = field(default_factory=list)
     """Playback items: more than one after a false interruption was taken back."""
+    edges: dict[str, int] = field(default_factory=dict)
+    """Of a segment that was cut: the byte from which the next one says it again."""
     held: bytearray = field(default_factory=bytearray)
     """Unheard audio while we are held: what `clear` threw away, then `held_late_bytes` that came since."""
     held_late_bytes: int = 0
@@ -139,6 +147,11 @@ class SpokenReply:
     first_audio_at_ms: float | None = None
     is_complete: bool = False
     ending: Ending | None = None
+
+    def note(self, call: ReplyCall) -> None:
+        """Keep a call until the reply is complete. One told twice is one call; one not on offer is none."""
+        if self.may_call and all(c.call_id != call.call_id for c in self.calls):
+            self.calls.append(call)
 
 
 @dataclass(slots=True)

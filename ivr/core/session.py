@@ -34,6 +34,7 @@ from ivr.core.events import (
 from ivr.core.hearing import Hearing
 from ivr.core.media import InboundMedia
 from ivr.core.network import NetworkState, Reception
+from ivr.core.patience import Patience
 from ivr.core.records import Ending, OwnWords, ReplyKind
 from ivr.core.setup import CallSetup
 from ivr.core.speaking import Delivery
@@ -69,8 +70,10 @@ class CallCore:
         self._deadlines = Deadlines()
         delivery = Delivery(setup.business.language, setup.voice, setup.speed)
         self._hearing = Hearing(delivery.rate, self._media, setup.tuning.prefix_ms)
-        self._asking = Asking(setup, self._hearing, delivery, self._network, now_ms)
-        self._dialogue = Dialogue(setup, self._hearing, self._asking, self._deadlines)
+        mode, silence = setup.business.orchestration, self._media.silence
+        patience = Patience(mode, self._hearing, silence, self._deadlines, setup.tuning)
+        self._asking = Asking(setup, self._hearing, delivery, patience.threshold, self._network, now_ms)
+        self._dialogue = Dialogue(setup, self._hearing, self._asking, patience, self._deadlines)
         self._playback = self._dialogue.saying.playback
         self._limit_ms = now_ms + setup.business.limits.max_call_minutes * 60_000
         self._deadlines.set(Deadline.LIMIT, self._limit_ms)
@@ -155,6 +158,7 @@ class CallCore:
         return tuple(self._dialogue.turns.history)
 
     def _move_on(self, now_ms: float) -> None:
+        self._media.expect_silence(self._asking.silence_ms)  # whatever may have changed it
         self._watch_silence(now_ms)
         self._dialogue.out += self._playback.tick(now_ms)
         if self._is_handing_over and self._dialogue.is_quiet():
@@ -204,8 +208,10 @@ class CallCore:
     def _speech_started(self, event: SpeechStarted, now_ms: float) -> None:
         if self._hearing.is_new_speech(event.item_id):
             # The sign first: it may give the turn back to which this speech belongs.
-            self._dialogue.speech_started(now_ms)
-            self._hearing.speech_started(event.item_id, event.audio_start_ms)
+            was_believed = self._dialogue.speech_started(now_ms)
+            gap_ms = self._hearing.speech_started(event.item_id, event.audio_start_ms)
+            if was_believed and gap_ms is not None:
+                self._dialogue.went_on(gap_ms, now_ms)
 
     def _speech_stopped(self, event: SpeechStopped, now_ms: float) -> None:
         silence_ms = self._asking.silence_ms
@@ -245,7 +251,6 @@ class CallCore:
 
     def _reply_done(self, event: ReplyDone, now_ms: float) -> None:
         self._dialogue.reply_done(event, now_ms)
-        self._media.expect_silence(self._asking.silence_ms)  # a directive may have changed it
         if event.status is ReplyStatus.COMPLETED:
             self._lost_in_a_row = 0
 

@@ -32,7 +32,10 @@ class Tuning:
     held_words_ms: int = 2_500
     page_wait_ms: int = 5_000
     retry_ms: int = 500
-    defer_ms: int = 1_500
+    defer_soft_ms: int = 1_500
+    """A boundary that is held is reconsidered then (paper)."""
+    defer_hard_ms: int = 5_000
+    """And answered then at the latest (paper)."""
     farewell_slack_ms: int = 3_000
     max_rounds: int = 4
     max_failures: int = 2
@@ -57,6 +60,8 @@ class CallSetup:
     speed: SpeedState = field(default_factory=SpeedState)
     voice: VoiceProfile | None = None
     """What our voice's speed setting comes to; `None`: nobody knows, so it is never matched to the caller's."""
+    unsupported: frozenset[str] = frozenset()
+    """Names of directives that the provider in use cannot carry out."""
     tuning: Tuning = field(default_factory=Tuning)
 
 

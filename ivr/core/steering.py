@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from callflows import engine
 from ivr.core.asking import Asking
 from ivr.core.commands import CallOutput, Command, EndReason, UpdateSession
-from ivr.core.directives import Defer, SetInstruction, SetSilence, SetSpeed
-from ivr.core.events import ReplyCall
+from ivr.core.directives import Effect
+from ivr.core.events import ReplyCall, ReplyStatus
 from ivr.core.functions import START_AFRESH, FlowStep, Outcome
 from ivr.core.records import Ending, OwnWords, SpokenReply, Turn
 from ivr.core.turns import Sign
@@ -32,38 +32,41 @@ class Steering:
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
 
-    def apply(self, reply: SpokenReply, turn: Turn | None) -> Steered:
-        """Carry out the calls of a complete reply; their outputs go to the turn, as pairs for the next input."""
-        audible = reply.first_audio_at_ms is not None
+    def apply(self, reply: SpokenReply, status: ReplyStatus, turn: Turn | None) -> Steered:
+        """Carry out the calls of a complete reply; their outputs go to the turn, as pairs for the next input.
+
+        A reply that was stopped before it said anything has failed.
+        """
+        silent = reply.first_audio_at_ms is None
+        if status is ReplyStatus.FAILED or (silent and status is not ReplyStatus.COMPLETED):
+            return Steered(Sign.FAILED)
+        # What is kept back until the line is heard again is made, and will be heard.
+        audible = not silent or bool(reply.held)
         steered = Steered(Sign.ANSWERED)
         for call in reply.calls:
-            outcome = self._apply(call, audible=audible)
+            outcome = self._apply(call, turn, audible=audible)
             if turn is not None:
                 turn.outputs.append(CallOutput(call.call_id, call.name, call.arguments, outcome.output))
             self._take_effect(call.name, outcome, reply, steered)
             if not audible and steered.sign is not Sign.DEFER:
-                steered.sign = Sign.DEFER if isinstance(outcome.effect, Defer) else Sign.CALLS
+                defers = isinstance(outcome.effect, Effect) and outcome.effect.defers
+                steered.sign = Sign.DEFER if defers else Sign.CALLS
         if reply.ending is not None and not audible:  # an end that nobody was told of: say so first
             steered.sign = Sign.CALLS
             steered.words = OwnWords(reply.kind, _farewell(reply.ending), reply.ending)
         return steered
 
-    def _apply(self, call: ReplyCall, *, audible: bool) -> Outcome:
+    def _apply(self, call: ReplyCall, turn: Turn | None, *, audible: bool) -> Outcome:
         asking = self._asking
-        return asking.functions.apply(
-            asking.flow, call.name, call.arguments, audible=audible, may_start_afresh=asking.resumed
-        )
+        situation = asking.situation(turn)
+        return asking.functions.apply(asking.flow, call.name, call.arguments, situation, audible=audible)
 
     def _take_effect(self, name: str, outcome: Outcome, reply: SpokenReply, steered: Steered) -> None:
         match outcome.effect:
-            case SetSpeed(speed, asked):
-                self._asking.delivery.set(speed, asked=asked)
-                steered.orders.append(UpdateSession(self._asking.config()))
-            case SetSilence(silence_ms):
-                self._asking.silence_ms = silence_ms
-                steered.orders.append(UpdateSession(self._asking.config()))
-            case SetInstruction(text):
-                self._asking.instruction = text
+            case Effect(apply, changes_session):
+                apply(self._asking)
+                if changes_session:
+                    steered.orders.append(UpdateSession(self._asking.config()))
             case FlowStep() as step if reply.ending is None:
                 reply.ending = _ending(step)
                 if reply.ending is None:  # the flow takes its last step only when the call really ends

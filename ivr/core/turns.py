@@ -161,6 +161,10 @@ class Turns:
         resting = (Floor.QUIET, Playout.SILENT, Reply.NONE)
         return (self.floor, self.playout, self.reply) == resting
 
+    def is_talked_over(self) -> bool:
+        """The caller speaks, and we speak on."""
+        return self.playout is Playout.PLAYING and self.floor is Floor.TALKING
+
     def _note(self, transition: str) -> None:
         self.history.append(transition)
         del self.history[:-50]

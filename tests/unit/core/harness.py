@@ -199,6 +199,7 @@ class World:
                 self.happen(ev.Tick(), max(tick_ms, self.now_ms))
             elif at_ms <= end_ms:
                 due = heapq.heappop(self._due)
+                idle = idle if due.at_ms <= self.now_ms else 0
                 self.now_ms = due.at_ms
                 self._happen_due(due)
             else:

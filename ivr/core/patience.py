@@ -1,0 +1,127 @@
+"""When a turn that seems over may be answered: the local rule, and how long anybody may hold an answer back.
+
+A silence that the network made is no end of a turn. Locally that is known without asking anybody: the silence is
+the caller's once as much of it as ends a turn was *heard*, after the last hole that could have hidden a sound.
+"""
+
+from callflows.model import Orchestration
+from ivr.core.deadlines import Deadline, Deadlines
+from ivr.core.hearing import Hearing
+from ivr.core.records import Turn
+from ivr.core.setup import Tuning
+from ivr.core.silence import Silence
+from ivr.core.threshold import MARGIN_MS, Threshold
+from ivr.core.turns import Reply
+
+LOCAL = (Orchestration.LOCAL, Orchestration.JOINT)
+HEALTHY_MS = 5_000
+"""So long without trouble, and D_VAD is normal again (paper)."""
+
+
+class Patience:
+    """Answers questions about the present moment; sets deadlines so that there is a later one to ask in.
+
+    A turn is held at most until its hard deadline, counted from its boundary, whoever holds it and why.
+    """
+
+    def __init__(
+        self,
+        mode: Orchestration,
+        hearing: Hearing,
+        silence: Silence,
+        deadlines: Deadlines,
+        tuning: Tuning,
+    ) -> None:
+        self._mode = mode
+        self._hearing = hearing
+        self._silence = silence
+        self._deadlines = deadlines
+        self._tuning = tuning
+        self._soft_ms = self._hard_ms = 0.0
+        self.threshold = Threshold(tuning.silence_ms)
+
+    @property
+    def is_local(self) -> bool:
+        """We judge boundaries ourselves, before anybody is asked."""
+        return self._mode in LOCAL
+
+    # -- a turn that seems over ---------------------------------------------------------------------------------
+
+    def begin(self, turn: Turn) -> None:
+        """A boundary: from here on the caller waits for us."""
+        self._hard_ms = turn.closed_at_ms + self._tuning.defer_hard_ms
+        self._soft_ms = turn.closed_at_ms + self._tuning.defer_soft_ms
+        if self.is_local:
+            self._deadlines.set(Deadline.OVERDUE, self._hard_ms)
+        if self._mode is Orchestration.JOINT:
+            self._deadlines.set(Deadline.RECONSIDER, self._soft_ms)
+
+    def defer(self, now_ms: float) -> None:
+        """The model holds the boundary for provisional."""
+        self._soft_ms = now_ms + self._tuning.defer_soft_ms
+        self._deadlines.set(Deadline.RECONSIDER, self._soft_ms)
+        self._deadlines.set(Deadline.OVERDUE, max(self._hard_ms, self._soft_ms))
+
+    def stop(self) -> None:
+        """Nothing is held any more."""
+        self._deadlines.clear(Deadline.RECONSIDER, Deadline.OVERDUE)
+
+    def is_believed(self, now_ms: float) -> bool:
+        """The boundary is one, as far as the line can tell.
+
+        After a hole in it a little more silence is asked for than on a good line: there the caller has the time in
+        which the words come to go on in, here they are there already.
+        """
+        since_ms = self._hearing.silent_since_ms
+        needed_ms = self.threshold.normal_ms + MARGIN_MS
+        return since_ms is None or self._silence.is_silence_heard(since_ms, needed_ms, now_ms)
+
+    def may_ask(self, now_ms: float) -> bool:
+        """Ask for the answer. Jointly, what is still in doubt at the soft deadline is a question to the model."""
+        if not self.is_local or self.is_overdue(now_ms) or self.is_believed(now_ms):
+            return True
+        return self._mode is Orchestration.JOINT and now_ms >= self._soft_ms
+
+    def has_believed(self, reply: Reply, now_ms: float) -> bool:
+        """Whether speech that goes on now proves us wrong: we had taken the turn for finished, or the model had."""
+        match reply:
+            case Reply.ASKED:
+                return True
+            case Reply.GATHERING:
+                return self.may_ask(now_ms)
+            case Reply.DEFERRED:  # the paper counts it; where we judge too, who waited was right to
+                return not self.is_local
+            case _:
+                return False
+
+    def may_speak(self, now_ms: float) -> bool:
+        """Let the answer be heard: the line may have gone bad since it was asked for."""
+        since_ms = self._hearing.silent_since_ms
+        if not self.is_local or self.is_overdue(now_ms) or since_ms is None:
+            return True
+        return self._silence.is_still_silent(since_ms, self.threshold.normal_ms, now_ms)
+
+    def may_reconsider(self, now_ms: float) -> bool:
+        """A deferral is over: its soft deadline has passed and the line has recovered, or its hard one has."""
+        return now_ms >= self._soft_ms and (self.is_overdue(now_ms) or self.is_believed(now_ms))
+
+    def is_overdue(self, now_ms: float) -> bool:
+        """The caller has waited as long as anybody may be made to."""
+        return now_ms >= max(self._hard_ms, self._soft_ms)
+
+    # -- D_VAD --------------------------------------------------------------------------------------------------
+
+    def went_on(self, gap_ms: float, now_ms: float) -> bool:
+        """Speech continued a turn that was being answered. Returns whether D_VAD changed."""
+        if self._mode is Orchestration.OFF or not self.threshold.proved_short(gap_ms):
+            return False
+        self._deadlines.set(Deadline.RESTORE, now_ms + HEALTHY_MS)
+        return True
+
+    def restore(self, now_ms: float) -> bool:
+        """D_VAD back to normal, if the line has been healthy for long enough. Returns whether it changed."""
+        healthy_ms = self._silence.healthy_since_ms(now_ms) + HEALTHY_MS
+        if healthy_ms > now_ms:
+            self._deadlines.set(Deadline.RESTORE, healthy_ms)
+            return False
+        return self.threshold.restore()
