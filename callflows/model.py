@@ -161,6 +161,12 @@ class Business(Part):
     resume: ResumePolicy = ResumePolicy()
     limits: Limits = Limits()
     memory: MemoryUse = MemoryUse()
+    retention_days: int | None = Field(
+        None,
+        ge=1,
+        le=3_650,
+        description="How many days after a call what was said is kept. Left out: until `ivr callers forget`.",
+    )
     on_model_down: ModelDown = ModelDown()
     start: Name
     nodes: dict[Name, Node] = Field(min_length=1, max_length=200)

@@ -12,6 +12,7 @@ import structlog
 from callflows.parse import FlowBook, load_folder
 from ivr.adapters.openai_realtime import RealtimeServer
 from ivr.adapters.twilio_rest import TwilioTelephony
+from ivr.callers import ledger_path
 from ivr.core.setup import Tuning
 from ivr.errors import CallthreadError
 from ivr.foundations import audio_store, database, embedding_process, flow_folder, speech_model
@@ -33,6 +34,7 @@ from ivr.wire.signature import SignatureChecker
 from ivr.wire.tokens import StreamTokens
 from memory import errors as faults
 from memory.embedded import conninfo_of
+from memory.ledger import Ledger
 from memory.service import Memory
 from memory.store import WORKER_PREFIX, Store
 
@@ -177,6 +179,7 @@ class Service:
             await self._store.save_flow(self._book.hash_of(business_id), self._book.text_of(business_id))
         stack.push_async_callback(self._registry.liveness.close)
         stack.push_async_callback(self._registry.rescue.close)
+        await self._erase_again()
         await background(stack, self._registry.liveness.run())
         await background(stack, self._spool.run())
         await background(stack, self._pacer.run())
@@ -187,6 +190,17 @@ class Service:
             announcing.cancel()
             if self._handing_over is not None:
                 self._handing_over.cancel()
+
+    async def _erase_again(self) -> None:
+        """A restored backup may hold callers who were erased since it was made."""
+        entries = Ledger(ledger_path(self._settings)).entries()
+        try:
+            erased = await self._store.erase_again(entries)
+        except faults.StorageUnavailable:
+            log.warning("erasures_not_checked")
+            return
+        if erased.calls:
+            log.warning("erased_again", calls=erased.calls, pages=erased.pages)
 
     async def _announce(self, on_ready: Callable[[str], None]) -> None:
         await self.server.ready.wait()

@@ -14,6 +14,7 @@ from callflows.schema import json_schema
 from ivr import __version__, demo, observe, simulate
 from ivr.app import ServeOptions, serve
 from ivr.bench.commands import bench_app
+from ivr.callers import forget_caller, show_caller
 from ivr.errors import CallthreadError, ConfigError
 from ivr.foundations import flow_folder
 from ivr.jobs import run_jobs
@@ -35,7 +36,9 @@ db_app = typer.Typer(help="The database's schema.", no_args_is_help=True)
 numbers_app = typer.Typer(
     help="The telephone numbers of your Twilio account, and where their calls go.", no_args_is_help=True
 )
+callers_app = typer.Typer(help="What is kept of a caller, and its erasure.", no_args_is_help=True)
 app.add_typer(flows_app, name="flows")
+app.add_typer(callers_app, name="callers")
 app.add_typer(numbers_app, name="numbers")
 app.add_typer(calls_app, name="calls")
 app.add_typer(db_app, name="db")
@@ -192,6 +195,44 @@ def calls_show(
 ) -> None:
     """Show a call turn by turn: heard and said, window, tokens, cost, delay."""
     _run(print_call(_settings(), out, call_sid, as_json=as_json))
+
+
+Number = Annotated[str, typer.Argument(help="The caller's number, as +12025550143.")]
+BusinessId = Annotated[
+    str, typer.Option("--business", help="The business's id: no business sees another's callers.")
+]
+
+
+@callers_app.command("show")
+def callers_show(
+    number: Number,
+    business: BusinessId,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="All of it, for programs or for the caller.")
+    ] = False,
+) -> None:
+    """Show what is kept of a caller: calls, turns, topics. With --json every word; audio lies in IVR_AUDIO_URL.
+
+    Example: ivr callers show +12025550143 --business harbor-dental --json
+    """
+    _run(show_caller(_settings(), out, number, business, as_json=as_json))
+
+
+@callers_app.command("forget")
+def callers_forget(
+    number: Number,
+    business: BusinessId,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Erase a caller at a business: calls, words, audio, memory. It cannot be undone.
+
+    A call of theirs that is under way loses its memory too. The erasure is noted as a keyed hash in
+    IVR_DATA_DIR/erasures.jsonl, and done again by `ivr serve` should an older backup be restored.
+    """
+    settings = _settings()
+    if not yes:
+        typer.confirm(f"Erase everything of this caller at {business}?", abort=True)
+    _run(forget_caller(settings, out, number, business))
 
 
 @numbers_app.command("list")

@@ -3,9 +3,11 @@
 import asyncio
 import signal
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from pathlib import Path
 
-from ivr.foundations import database, embedding_model, embedding_process
+from callflows.parse import load_folder
+from ivr.foundations import audio_store, database, embedding_model, embedding_process, flow_folder
 from ivr.settings import Settings
 from memory.embed import Embedder
 from memory.jobs import JobTools, run_worker
@@ -24,7 +26,8 @@ async def run_jobs(settings: Settings, embedding_socket: Path | None) -> None:
         embedder = await _embedder(stack, settings, embedding_socket)
         store = Store(url)
         stack.push_async_callback(store.close)
-        await run_worker(url, JobTools(store, summariser(settings), embedder), stop)
+        tools = JobTools(store, summariser(settings), embedder, audio_store(settings), retention(settings))
+        await run_worker(url, tools, stop)
 
 
 async def _embedder(stack: AsyncExitStack, settings: Settings, socket: Path | None) -> Embedder | None:
@@ -33,6 +36,12 @@ async def _embedder(stack: AsyncExitStack, settings: Settings, socket: Path | No
         return process.client() if process else None
     model = embedding_model(settings)
     return Embedder(socket, model.name) if model else None
+
+
+def retention(settings: Settings) -> dict[str, timedelta]:
+    """How long each business keeps its calls, for those that say so. Raises: `FlowErrors`."""
+    businesses = load_folder(flow_folder(settings)).businesses.values()
+    return {b.id: timedelta(days=b.retention_days) for b in businesses if b.retention_days is not None}
 
 
 def summariser(settings: Settings) -> Summariser:

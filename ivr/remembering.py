@@ -3,13 +3,14 @@
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from ivr.core.commands import EndReason
 from ivr.core.events import Usage
 from ivr.core.units import ulaw_ms
 from ivr.errors import CallTakenOver, StorageUnavailable
 from memory import errors as faults
-from memory.calls import CallStatus
+from memory.calls import CallRow, CallStatus
 from memory.costs import estimate_usd, transcription_usd
 from memory.model import CallSnapshot, Exchange, Owner, Window
 from memory.service import CallMemory
@@ -31,7 +32,14 @@ class Claim:
     """This stream's hold on its call: made when first needed, so that a call can begin without a database."""
 
     def __init__(
-        self, store: Store, owner: Owner, call_sid: str, stream_sid: str, to: str, flow: str
+        self,
+        store: Store,
+        owner: Owner,
+        call_sid: str,
+        stream_sid: str,
+        to: str,
+        flow: str,
+        began_at: datetime | None = None,
     ) -> None:
         self._store = store
         self._epoch: int | None = None
@@ -40,6 +48,7 @@ class Claim:
         self.stream_sid = stream_sid
         self.to_number = to
         self.flow_hash = flow
+        self.began_at = began_at or datetime.now(UTC)
 
     @property
     def held_epoch(self) -> int | None:
@@ -51,15 +60,21 @@ class Claim:
         """The arguments of `Store.open_call`."""
         return (self.call_sid, self.owner.business_id, self.owner.caller, self.to_number, self.flow_hash)
 
+    async def open(self) -> CallRow:
+        """The call's row, made if the webhook could not. Raises: `memory.errors`, `UnknownCall` if it was erased."""
+        if await self._store.was_erased_since(self.owner, self.began_at):
+            raise faults.UnknownCall(f"call {self.call_sid} was erased")
+        return await self._store.open_call(*self.call)
+
     def take_over(self, epoch: int) -> None:
         """Write with the epoch that a stream of the past had."""
         self._epoch = epoch
 
     async def epoch(self) -> int:
-        """The epoch all writes carry. Raises: `StorageUnavailable`, `CallTakenOver` (also: the call is over)."""
+        """The epoch all writes carry. Raises: `StorageUnavailable`, `CallTakenOver` (also: over, or erased)."""
         if self._epoch is None:
             async with in_our_terms():
-                await self._store.open_call(*self.call)
+                await self.open()
                 self._epoch = await self._store.claim_stream(self.call_sid, self.stream_sid)
         return self._epoch
 

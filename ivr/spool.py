@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
@@ -38,6 +39,8 @@ class StreamHeader(msgspec.Struct, frozen=True):
     to_number: str
     flow_hash: str
     epoch: int | None
+    began_at: datetime
+    """Of a caller who is erased later, nothing said before is written."""
 
 
 class ExchangeLine(msgspec.Struct, frozen=True, tag="exchange"):

@@ -153,6 +153,7 @@ class SpooledJournal:
             claim.to_number,
             claim.flow_hash,
             claim.held_epoch,
+            claim.began_at,
         )
 
 
@@ -225,19 +226,29 @@ class Spool:
             header.stream_sid,
             header.to_number,
             header.flow_hash,
+            header.began_at,
         )
-        await self._take(claim, header.epoch)
+        if not await self._take(claim, header.epoch):
+            log.info("spool_file_of_erased_caller")
+            return
         replay = Replay(self._memory, self._store, claim, self._prices)
         for line in lines:
             await replay.write(line)
         log.info("spool_replayed", call_sid=header.call_sid, lines=len(lines))
 
-    async def _take(self, claim: Claim, epoch: int | None) -> None:
-        """The dead stream's hold on its call. One that never had any must not take it from a living stream."""
+    async def _take(self, claim: Claim, epoch: int | None) -> bool:
+        """The dead stream's hold on its call, unless its caller was erased.
+
+        One that never had a hold must not take the call from a living stream.
+        """
         if epoch is None:
-            async with in_our_terms():
-                row = await self._store.open_call(*claim.call)
+            try:
+                async with in_our_terms():
+                    row = await claim.open()
+            except CallTakenOver:
+                return False
             if row.epoch == 0 and row.status is CallStatus.ACTIVE:
-                return  # nobody's: the first write claims it
+                return True  # nobody's: the first write claims it
             epoch = 0
         claim.take_over(epoch)
+        return True

@@ -3,6 +3,7 @@ them. All work is off the event loop.
 """
 
 import asyncio
+import contextlib
 import os
 import struct
 from pathlib import Path
@@ -44,6 +45,26 @@ class AudioStore:
             return bytes(await self._off_loop(self._fs.cat_file, self._full(path)))
         except FileNotFoundError:
             return None
+
+    async def delete(self, path: str) -> None:
+        """Delete a file, with all its versions where the store keeps several; one that is not there is no error.
+
+        Raises: `StorageUnavailable`.
+        """
+        with contextlib.suppress(FileNotFoundError):
+            await self._off_loop(self._delete, path)
+
+    def _delete(self, path: str) -> None:
+        full = self._full(path)
+        if not hasattr(self._fs, "call_s3"):
+            self._fs.rm_file(full)
+            return
+        bucket, key, _ = self._fs.split_path(full)
+        listed = self._fs.call_s3("list_object_versions", Bucket=bucket, Prefix=key)
+        for version in (*listed.get("Versions", ()), *listed.get("DeleteMarkers", ())):
+            if version["Key"] == key:  # the list also has keys that only begin like this one
+                self._fs.call_s3("delete_object", Bucket=bucket, Key=key, VersionId=version["VersionId"])
+        self._fs.invalidate_cache(full)
 
     def _full(self, path: str) -> str:
         return f"{self._root}/{path}"

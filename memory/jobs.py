@@ -5,8 +5,8 @@ Every job can be run twice with the same result, and takes surrogate ids only.
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -17,6 +17,7 @@ from procrastinate import App, JobContext, PsycopgConnector, RetryStrategy
 from procrastinate.exceptions import ConnectorException
 from psycopg_pool import PoolTimeout
 
+from memory.audio_store import AudioStore
 from memory.embed import Embedder, chunks
 from memory.embedded import conninfo_of
 from memory.errors import EmbeddingNotReady
@@ -34,6 +35,7 @@ EMBED_WAIT_S = 30.0
 EMBED_BATCH = 8
 LEFT_BEHIND = timedelta(minutes=5)
 UPKEEP_PAGES = 200
+DOOMED_BATCH = 100
 KEEP_FINISHED_JOBS_H = 24
 STOP_WAIT_S = 20
 RECONNECT_WAIT_S = 2.0
@@ -47,6 +49,10 @@ class JobTools:
     store: Store
     summariser: Summariser
     embedder: Embedder | None = None
+    audio: AudioStore | None = None
+    """Where files of erased pages are deleted."""
+    retention: Mapping[str, timedelta] = field(default_factory=dict)
+    """How long calls are kept, by business; without an entry for ever."""
 
     @property
     def model(self) -> str:
@@ -86,6 +92,23 @@ async def upkeep(tools: JobTools, now: datetime) -> None:
     waiting = await tools.store.enqueue_unembedded(tools.model, LEFT_BEHIND, UPKEEP_PAGES)
     tokens = await tools.store.forget_spent_tokens(now)
     log.info("memory_upkeep", pages_queued=waiting, tokens_forgotten=tokens)
+    for business_id, kept in tools.retention.items():
+        expired = await tools.store.expire(business_id, now - kept)
+        if expired.calls:
+            log.info("calls_expired", business=business_id, calls=expired.calls, pages=expired.pages)
+    if tools.audio is not None:
+        await delete_doomed(tools.store, tools.audio)
+
+
+async def delete_doomed(store: Store, audio: AudioStore) -> int:
+    """Delete the files of erased pages. Returns how many. Raises: `StorageUnavailable`: the rest is tried again."""
+    count = 0
+    while doomed := await store.doomed(DOOMED_BATCH):
+        for file in doomed:
+            await audio.delete(file.path)
+            await store.undoom([file.file_id])
+        count += len(doomed)
+    return count
 
 
 async def requeue_stalled(app: App) -> int:

@@ -205,3 +205,25 @@ thread_pages = Table(
     ),
     Index(None, "business_id", "page_id"),
 )
+
+# Callers who were erased, without saying who they were, and the key that their hashes are made with.
+erasures = Table(
+    "erasures",
+    metadata,
+    Column("business_id", Text, nullable=False),
+    Column("caller_hash", Text, nullable=False),
+    _time("erased_at"),
+    PrimaryKeyConstraint("business_id", "caller_hash"),
+)
+
+erasure_key = Table("erasure_key", metadata, Column("key", Text, nullable=False), PrimaryKeyConstraint("key"))
+
+# Audio of pages that are gone already.
+doomed_files = Table(
+    "doomed_files",
+    metadata,
+    Column("file_id", BigInteger, Identity(always=True), nullable=False),
+    Column("business_id", Text, nullable=False),
+    Column("path", Text, nullable=False),
+    PrimaryKeyConstraint("file_id"),
+)

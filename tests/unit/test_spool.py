@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from ivr.errors import StorageUnavailable
 from ivr.spool import EndLine, ExchangeLine, Line, SnapshotLine, SpoolFile, SpoolFolder, StreamHeader
 from memory.model import CallSnapshot, Exchange
 
-HEADER = StreamHeader("bakery", "+12025550111", "CA1", "MZ1", "+12025550100", "hash", 3)
+BEGAN_AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
+HEADER = StreamHeader("bakery", "+12025550111", "CA1", "MZ1", "+12025550100", "hash", 3, BEGAN_AT)
 LINES: list[Line] = [
     ExchangeLine(Exchange("CA1", 1, "Two loaves\nplease", "Right.", b"\xff\x00" * 80, usage={"usd": 0.01})),
     SnapshotLine(CallSnapshot(1, {"flow": {"node": "order"}, "exchange_no": 2})),

@@ -1,0 +1,123 @@
+"""`ivr callers`: what is kept of one caller at one business, and its erasure."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from callflows.parse import load_folder
+from ivr.errors import CallthreadError
+from ivr.foundations import audio_store, flow_folder
+from ivr.observe import mask_number
+from ivr.operate import opened
+from ivr.settings import Settings
+from ivr.show import CallView, load_call
+from ivr.show import as_json as call_json
+from ivr.wire.callers import caller_of
+from memory import errors as faults
+from memory.jobs import delete_doomed
+from memory.ledger import Ledger
+from memory.model import Owner
+from memory.store import Store
+from memory.store_erasure import Topic
+
+MOST_CALLS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class CallerView:
+    """Everything that is kept of a caller, but for the audio itself."""
+
+    owner: Owner
+    calls: Sequence[CallView]
+    topics: Sequence[Topic]
+
+    @property
+    def turns(self) -> int:
+        """Exchanges in all."""
+        return sum(len(call.turns) for call in self.calls)
+
+    @property
+    def usd(self) -> float:
+        """Estimated cost of all turns."""
+        return sum(call.usd for call in self.calls)
+
+
+def ledger_path(settings: Settings) -> Path:
+    """Where this machine notes erasures."""
+    return settings.data_dir / "erasures.jsonl"
+
+
+async def show_caller(settings: Settings, out: Console, number: str, business: str, *, as_json: bool) -> None:
+    """Print what is kept of a caller. Raises: `CallthreadError`."""
+    owner = _owner(settings, number, business)
+    async with opened(settings) as store:
+        view = await _load(store, owner)
+    if as_json:
+        out.print(_as_json(view), markup=False, soft_wrap=True)
+        return
+    out.print(
+        f"{mask_number(number)} at {business}: {len(view.calls)} calls, {view.turns} turns, about ${view.usd:.4f}"
+    )
+    table = Table("call", "started", "status", "turns", "last said", box=None)
+    for call in view.calls:
+        started = call.call.started_at.strftime("%Y-%m-%d %H:%M")
+        last = call.turns[-1].page.user_text if call.turns else ""
+        table.add_row(call.call.call_sid, started, call.call.status.value, str(len(call.turns)), last)
+    if view.calls:
+        out.print(table)
+    for topic in view.topics:
+        out.print(f"topic ({topic.turns} turns): {topic.summary}", markup=False, soft_wrap=True)
+
+
+async def forget_caller(settings: Settings, out: Console, number: str, business: str) -> None:
+    """Erase a caller at a business. Raises: `CallthreadError`."""
+    owner = _owner(settings, number, business)
+    async with opened(settings) as store:
+        erased, entry = await store.forget(owner)
+        try:
+            Ledger(ledger_path(settings)).add(entry)
+        except OSError as error:
+            raise CallthreadError(
+                f"erased, but {ledger_path(settings)} cannot be written ({error.strerror}): a restored backup would "
+                "bring this caller back; mend it and run the command again"
+            ) from error
+        done = f"{erased.calls} calls, {erased.pages} turns erased"
+        try:
+            await delete_doomed(store, audio_store(settings))
+        except faults.StorageUnavailable:
+            out.print(
+                f"{done}; {erased.files} audio files will be deleted by the worker: their store is away now"
+            )
+        else:
+            out.print(f"{done}, with {erased.files} audio files")
+
+
+def _owner(settings: Settings, number: str, business: str) -> Owner:
+    known = list(load_folder(flow_folder(settings)).businesses)
+    if business not in known:
+        raise CallthreadError(f"there is no business {business!r}; there are: {', '.join(known)}")
+    caller = caller_of(number)
+    if caller is None:
+        raise CallthreadError(f"{number!r} is no telephone number; write it as +12025550143")
+    return Owner(business, caller)
+
+
+async def _load(store: Store, owner: Owner) -> CallerView:
+    rows = await store.list_calls(owner.business_id, caller=owner.caller, limit=MOST_CALLS)
+    views = [view for row in reversed(rows) if (view := await load_call(store, row.call_sid)) is not None]
+    return CallerView(owner, views, await store.topics(owner))
+
+
+def _as_json(view: CallerView) -> str:
+    body = {
+        "business_id": view.owner.business_id,
+        "caller": mask_number(view.owner.caller or ""),
+        "usd": round(view.usd, 6),
+        "topics": [{"summary": topic.summary, "turns": topic.turns} for topic in view.topics],
+        "calls": [json.loads(call_json(call)) for call in view.calls],
+    }
+    return json.dumps(body, ensure_ascii=False, indent=2)
