@@ -14,8 +14,10 @@ import pytest
 import structlog
 
 from ivr import cli
+from memory.audio_store import AudioStore
 from memory.embedded import conninfo_of
-from memory.model import CallSnapshot
+from memory.model import CallSnapshot, Exchange, Owner
+from memory.service import Memory
 from memory.store import Store
 from tests.acceptance.businesses import write_flows
 
@@ -152,6 +154,37 @@ def test_calls_are_listed_and_shown(ivr: Ivr, database_url: str) -> None:
     assert code == 1
     assert err.startswith("ivr: no call 'CA404'")
     code, _, err = ivr("calls", "list", "--business", "nobody", **env)
+    assert (code, "harbor-dental" in err) == (1, True)
+
+
+def test_a_caller_is_shown_and_forgotten(ivr: Ivr, database_url: str, tmp_path: Path) -> None:
+    async def a_call() -> None:
+        store = Store(database_url)
+        memory = Memory(store, AudioStore(f"file://{tmp_path}/var/audio"), None)
+        await store.open_call("CA1", "harbor-dental", "+12025550143", "+16175550140", "hash")
+        await memory.commit(
+            Owner("harbor-dental", "+12025550143"), Exchange("CA1", 1, "About my crown", "Yes?", b"\xff" * 80)
+        )
+        await store.close()
+
+    asyncio.run(a_call())
+    env = {"IVR_DATABASE_URL": conninfo_of(database_url)}
+    whom = ("+12025550143", "--business", "harbor-dental")
+    code, out, _ = ivr("callers", "show", *whom, **env)
+    assert (code, "About my crown" in out, "2025550143" in out) == (0, True, False)
+    code, out, _ = ivr("callers", "show", *whom, "--json", **env)
+    assert [turn["heard"] for call in json.loads(out)["calls"] for turn in call["turns"]] == [
+        "About my crown"
+    ]
+    recording = next((tmp_path / "var" / "audio").rglob("*.wav"))
+    code, out, _ = ivr("callers", "forget", *whom, "--yes", **env)
+    assert (code, "1 calls, 1 turns erased, with 1 audio files" in out) == (0, True)
+    assert not recording.exists()
+    assert "2025550143" not in (tmp_path / "var" / "erasures.jsonl").read_text()
+    assert json.loads(ivr("callers", "show", *whom, "--json", **env)[1])["calls"] == []
+    code, _, err = ivr("callers", "show", "anonymous", "--business", "harbor-dental", **env)
+    assert (code, "+12025550143" in err) == (1, True)
+    code, _, err = ivr("callers", "forget", "+12025550143", "--business", "nobody", "--yes", **env)
     assert (code, "harbor-dental" in err) == (1, True)
 
 

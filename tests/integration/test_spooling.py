@@ -208,6 +208,23 @@ async def test_an_erased_call_does_not_come_back(store: Store, outage: Outage, t
     assert successor.files() == []
 
 
+async def test_what_an_erased_caller_said_before_does_not_come_back(
+    store: Store, outage: Outage, tmp_path: Path
+) -> None:
+    """The call had begun without a database, so its row would be made by the replay."""
+    killed = Worker(store, tmp_path)
+    killed.begin()
+    outage.begins()
+    await killed.say(1, "forget me")
+    killed.dies()
+    outage.ends()
+    await store.forget(ANA)
+    successor = Worker(store, tmp_path)
+    await successor.spool.replay()
+    assert await store.get_call("CA1") is None
+    assert successor.files() == []
+
+
 async def test_a_file_that_cannot_be_read_is_set_aside_and_holds_up_nobody(
     store: Store, outage: Outage, tmp_path: Path
 ) -> None:
