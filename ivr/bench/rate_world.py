@@ -143,7 +143,7 @@ class RateCall:
                 self._events.append(ev.Recalled(turn_no, Window()))
             case do.UpdateSession(config):
                 self._speed = config.speed
-            case do.StartReply():
+            case do.StartReply(tools=tools) if tools:  # without them: a prompt of the core's own, left unsaid
                 self._asked = command
             case do.CancelReply(reply_id):
                 self._asked = None
