@@ -6,6 +6,7 @@ what it is sent, so our own clock bounds from above what can have been played; r
 
 from collections import deque
 from dataclasses import dataclass, field
+from math import ceil
 
 from ivr.core.commands import SendClear, SendMark, SendMedia
 from ivr.core.units import FRAME_BYTES, FRAME_MS, LINE_RATE_HZ, ULAW_SILENCE, ulaw_ms
@@ -46,10 +47,14 @@ class _Item:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """A mark that is out: when it returns, all up to `position` was played. `ends` is the item that ends there."""
+    """A mark that is out: when it returns, all up to `position` was played, at `due_ms` at the earliest.
+
+    `ends` is the item that ends there.
+    """
 
     name: str
     position: int
+    due_ms: float
     ends: _Item | None = None
 
 
@@ -71,10 +76,10 @@ class Playback:
         self._heard = 0
         self._ends_ms = 0.0
         """When, at the earliest, all that was sent has been played."""
-        self._anchor = (0, float("inf"))
-        """A position and a time at which it had been played for certain."""
-        self._echo_ms = float("inf")
-        """How long after its time a mark comes back: the way there and back."""
+        self._run = 0
+        """Where the line last began to sound after it had run dry."""
+        self._echo_ms = 0.0
+        """How long after its time a mark came back at the latest: the way there and back at its longest."""
 
     # -- audio in ------------------------------------------------------------------------------------------
 
@@ -134,7 +139,7 @@ class Playback:
                 mark.ends.ended = True
             if mark.name == name:
                 break
-        self._prove(mark.position)
+        self._prove(mark)
 
     def clear(self, now_ms: float) -> list[SendClear]:
         """Drop what is queued and stop what is playing. No order to Twilio if nothing can be audible."""
@@ -148,7 +153,7 @@ class Playback:
         self._epoch += 1
         self._marked = self._proven = self._heard = self._sent
         self._ends_ms = self._now_ms
-        self._anchor = (self._sent, float("inf"))
+        self._run = self._sent
         return [SendClear()] if audible else []
 
     def drop(self, item_id: str) -> None:
@@ -229,7 +234,7 @@ class Playback:
         """Send the item's next `count` bytes; returns how many went with the padding."""
         if self._ends_ms <= self._now_ms:  # the line had run dry: this starts sounding when it gets there
             self._ends_ms = self._now_ms
-            self._anchor = (self._sent, self._now_ms + self._echo_ms)
+            self._run = self._sent
         if item.sent == 0:
             item.start = self._sent
         payload = item.take(count)
@@ -240,17 +245,14 @@ class Playback:
 
     def _mark(self, out: list[SendMedia | SendMark], ends: _Item | None = None) -> None:
         self._mark_no += 1
-        mark = _Mark(f"{self._epoch}.{self._mark_no}", self._sent, ends)
+        mark = _Mark(f"{self._epoch}.{self._mark_no}", self._sent, self._ends_ms, ends)
         self._marks.append(mark)
         self._marked = self._sent
         out.append(SendMark(mark.name))
 
-    def _prove(self, position: int) -> None:
-        due_ms = self._ends_ms - (self._sent - position) / _BYTES_A_MS
-        self._proven = max(self._proven, position)
-        if position > self._anchor[0]:
-            self._anchor = (position, self._now_ms)
-            self._echo_ms = max(0.0, self._now_ms - due_ms)
+    def _prove(self, mark: _Mark) -> None:
+        self._proven = max(self._proven, mark.position)
+        self._echo_ms = max(self._echo_ms, self._now_ms - mark.due_ms)
         self._see(self._now_ms)
 
     def _see(self, now_ms: float) -> None:
@@ -260,12 +262,13 @@ class Playback:
         if self._heard == self._sent:  # most of the time
             return
         position = self._proven
-        anchor, anchor_ms = self._anchor
-        if self._now_ms >= anchor_ms:
-            since = anchor + int((self._now_ms - anchor_ms) * _BYTES_A_MS)
+        # Between marks the clock goes on, once a mark has shown that this run sounds: as late as marks ever came.
+        if position > self._run:
+            unplayed = ceil(max(0.0, self._ends_ms + self._echo_ms - self._now_ms) * _BYTES_A_MS)
             # A mark that is still out says that its place has not been reached.
-            position = max(position, min(since, self._marks[0].position if self._marks else self._sent))
-        unplayed = int(max(0.0, self._ends_ms - self._now_ms) * _BYTES_A_MS)
+            reached = self._marks[0].position if self._marks else self._sent
+            position = max(position, min(reached, self._sent - unplayed))
+        unplayed = ceil(max(0.0, self._ends_ms - self._now_ms) * _BYTES_A_MS)
         self._heard = max(self._heard, min(position, self._sent - unplayed))
 
     def _silent_ms(self) -> float:

@@ -1,5 +1,6 @@
 """A plain model of Twilio's playout: plays what it is sent in real time, one byte an eighth of a millisecond."""
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -8,10 +9,16 @@ from ivr.core.commands import SendClear, SendMark, SendMedia
 
 @dataclass
 class LineModel:
-    """`there_ms` is the way to Twilio, `back_ms` the way back. Time only moves by `advance`."""
+    """`there_ms` is the way to Twilio, `back_ms` the way back, each up to `jitter_ms` longer; both keep the order.
+
+    One mark in `lost_marks`, if any, never comes back. Time only moves by `advance`.
+    """
 
     there_ms: int = 0
     back_ms: int = 0
+    jitter_ms: int = 0
+    lost_marks: int = 0
+    seed: int = 0
     now_ms: int = 0
     played: bytearray = field(default_factory=bytearray)
     sent: bytearray = field(default_factory=bytearray)
@@ -21,9 +28,13 @@ class LineModel:
     _buffer: list[bytes | SendMark] = field(default_factory=list)
     _echoes: list[tuple[int, str]] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self._chance = random.Random(self.seed)
+
     def send(self, commands: Sequence[SendMedia | SendMark | SendClear]) -> None:
         for command in commands:
-            self._under_way.append((self.now_ms + self.there_ms, command))
+            latest_ms = self._under_way[-1][0] if self._under_way else 0
+            self._under_way.append((max(latest_ms, self.now_ms + self._way(self.there_ms)), command))
             if isinstance(command, SendMedia):
                 self.sent += command.ulaw
                 self.payload_sizes.append(len(command.ulaw))
@@ -75,4 +86,11 @@ class LineModel:
             self._echo(head)
 
     def _echo(self, *marks: SendMark) -> None:
-        self._echoes += [(self.now_ms + 1 + self.back_ms, mark.name) for mark in marks]
+        for mark in marks:
+            latest_ms = self._echoes[-1][0] if self._echoes else 0
+            if not self.lost_marks or self._chance.randrange(self.lost_marks):
+                at_ms = max(latest_ms, self.now_ms + 1 + self._way(self.back_ms))
+                self._echoes.append((at_ms, mark.name))
+
+    def _way(self, way_ms: int) -> int:
+        return way_ms + self._chance.randint(0, self.jitter_ms)
