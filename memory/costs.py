@@ -16,6 +16,7 @@ TEXT_TOKENS_PER_WORD = 1.33
 PER_MILLION = 1e-6
 FALLBACK_MODEL = "gpt-realtime-2.1"
 FALLBACK_TRANSCRIPTION = "gpt-realtime-whisper"
+FALLBACK_CHAT = "gpt-5.4-mini"
 
 # Scripts without spaces: a character counts as a word there, or a long utterance would cost one.
 _WORD = re.compile(
@@ -52,6 +53,18 @@ class ModelPrice:
     audio_out: float
     source: str
     estimate: bool = False
+    input_limit_tokens: int = 96_000
+    """What it can be given at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatPrice:
+    """US dollars per million tokens of a model that makes summaries."""
+
+    text_in: float
+    text_out: float
+    source: str
+    estimate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +83,7 @@ class PriceTable:
     date: date
     models: Mapping[str, ModelPrice]
     transcription: Mapping[str, TranscriptionPrice]
+    chat: Mapping[str, ChatPrice]
 
 
 def load_prices() -> PriceTable:
@@ -79,6 +93,7 @@ def load_prices() -> PriceTable:
         date=raw["date"],
         models={name: ModelPrice(**values) for name, values in raw["models"].items()},
         transcription={name: TranscriptionPrice(**values) for name, values in raw["transcription"].items()},
+        chat={name: ChatPrice(**values) for name, values in raw["chat"].items()},
     )
 
 
@@ -87,7 +102,7 @@ PRICES = load_prices()
 
 def estimate_usd(usage: TokenUsage, model: str) -> float:
     """The price of one reply in US dollars. A model that the table lacks is priced as gpt-realtime-2.1."""
-    price = PRICES.models.get(model, PRICES.models[FALLBACK_MODEL])
+    price = price_of(model)
     # A provider that reports more cached than read must not make a reply cheaper than free.
     cached_text = min(usage.cached_text_tokens, usage.input_text_tokens)
     cached_audio = min(usage.cached_audio_tokens, usage.input_audio_tokens)
@@ -106,6 +121,17 @@ def transcription_usd(audio_ms: float, model: str) -> float:
     """The price of transcribing this much audio, in US dollars."""
     price = PRICES.transcription.get(model, PRICES.transcription[FALLBACK_TRANSCRIPTION])
     return audio_ms / 60_000 * price.usd_per_minute
+
+
+def chat_usd(tokens_in: float, tokens_out: float, model: str) -> float:
+    """The price of one summary, in US dollars."""
+    price = PRICES.chat.get(model, PRICES.chat[FALLBACK_CHAT])
+    return (tokens_in * price.text_in + tokens_out * price.text_out) * PER_MILLION
+
+
+def price_of(model: str) -> ModelPrice:
+    """The table's price of a speech model; gpt-realtime-2.1's for one that it lacks."""
+    return PRICES.models.get(model, PRICES.models[FALLBACK_MODEL])
 
 
 def is_estimate(model: str) -> bool:

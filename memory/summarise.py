@@ -17,6 +17,8 @@ log = structlog.get_logger()
 
 PAGE_WORDS_MAX = 28
 THREAD_WORDS_MAX = 80
+THREAD_SOURCE_WORDS_MAX = 600
+"""What a thread's summary is made from, at most."""
 CHAT_TIMEOUT_S = 20.0
 
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
@@ -90,8 +92,8 @@ class ChatSummariser:
         return keep_facts(draft, user_text) if draft else extract_page(user_text, reply_text)
 
     async def thread(self, pages: Sequence[Page]) -> str:
-        """A few sentences by the model."""
-        source = "\n".join(page.summary or extract_page(page.user_text, page.reply_text) for page in pages)
+        """A few sentences by the model, of the newest pages: a refresh must not cost more as a thread grows."""
+        source = "\n".join(_newest(pages, THREAD_SOURCE_WORDS_MAX))
         draft = await self._ask(THREAD_PROMPT, source) if source else ""
         return draft or extract_thread(pages)
 
@@ -165,8 +167,13 @@ def extract_page(user_text: str, reply_text: str) -> str:
 
 def extract_thread(pages: Sequence[Page]) -> str:
     """The newest pages' summaries that fit into `THREAD_WORDS_MAX` words, oldest first."""
+    return " ".join(_newest(pages, THREAD_WORDS_MAX))
+
+
+def _newest(pages: Sequence[Page], words_max: int) -> list[str]:
+    """The newest pages' summaries that fit together, one at least, oldest first."""
     kept: list[str] = []
-    words_left = THREAD_WORDS_MAX
+    words_left = words_max
     for page in reversed(pages):
         line = page.summary or extract_page(page.user_text, page.reply_text)
         length = len(line.split())
@@ -174,7 +181,7 @@ def extract_thread(pages: Sequence[Page]) -> str:
             continue
         kept.append(line)
         words_left -= length
-    return " ".join(reversed(kept))
+    return kept[::-1]
 
 
 def sentences(text: str) -> list[str]:
