@@ -4,13 +4,30 @@ Pure. The model proposes by calling functions; what it passes is never trusted; 
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from callflows.model import Business, HangUpNode, Talk, TransferNode
+from callflows.actions import Action, Begin, HangUp, Moved, Say, Transfer
+from callflows.hours import Override
+from callflows.model import Business, Talk
+from callflows.nodes.base import Awaited, Event, Key, KeysDone, Silence, Words
 from callflows.prompt import MEMORY_CLOSE, MEMORY_OPEN, Prompt, as_data, clock, compose, estimate_tokens
+from callflows.running import (
+    Moment,
+    Step,
+    again,
+    at_node,
+    awaits,
+    begin,
+    enter,
+    is_blocked,
+    is_urgent,
+    step,
+    takes_events,
+    transferred,
+)
+from callflows.state import FlowState
 
 __all__ = [
     "HANG_UP",
@@ -20,26 +37,44 @@ __all__ = [
     "TRANSFER",
     "Action",
     "Applied",
+    "Awaited",
+    "Begin",
+    "Event",
     "FlowState",
     "FunctionSpec",
     "HangUp",
+    "Key",
+    "KeysDone",
+    "Moment",
     "Moved",
+    "Override",
     "Refused",
+    "Say",
+    "Silence",
+    "Step",
     "Transfer",
+    "Words",
+    "again",
     "apply",
     "as_data",
     "at_node",
+    "awaits",
+    "begin",
     "estimate_tokens",
     "fit",
     "functions",
     "greeting",
     "instructions",
+    "is_blocked",
+    "is_urgent",
+    "language",
     "resume_offer",
     "start",
+    "step",
+    "takes_events",
     "topic",
 ]
 
-STATE_VERSION = 1
 MAX_TOKENS = 14_000
 """For instructions and flow functions together; of the service's 16,384 the rest is for other functions."""
 
@@ -47,47 +82,7 @@ TRANSFER = "transfer"
 HANG_UP = "hang_up"
 _LEAVE = "leave_"
 _MAX_ARGUMENTS = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class FlowState:
-    """Where a call stands. `ended` is empty while the flow goes on, then `transferred` or `hung_up`.
-
-    `target` names the transfer target once transferred. Small enough to journal at each change.
-    """
-
-    version: int
-    node: str
-    slots: dict[str, Any] = field(default_factory=dict, hash=False)
-    ended: str = ""
-    target: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """As a JSON-compatible dict."""
-        return {
-            "version": self.version,
-            "node": self.node,
-            "slots": dict(self.slots),
-            "ended": self.ended,
-            "target": self.target,
-        }
-
-    @classmethod
-    def from_json(cls, data: object, business: Business) -> "FlowState":
-        """What `to_json` gave, for the business as it is now. Never raises.
-
-        A node that has vanished, or talks no more, becomes the start; what cannot be read is left out.
-        """
-        stored: Mapping[str, Any] = data if isinstance(data, dict) else {}
-        node, slots, ended, target = (stored.get(key) for key in ("node", "slots", "ended", "target"))
-        known = isinstance(node, str) and (ended or isinstance(business.nodes.get(node), Talk))
-        return cls(
-            STATE_VERSION,
-            node if isinstance(node, str) and known and node in business.nodes else business.start,
-            dict(slots) if isinstance(slots, dict) else {},
-            ended if isinstance(ended, str) else "",
-            target if isinstance(target, str) and target in business.transfers else "",
-        )
+_NO_MOMENT = Moment()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,32 +92,6 @@ class FunctionSpec:
     name: str
     description: str
     parameters: dict[str, Any] = field(hash=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """Say `say` (if any), then connect the caller to `number` (E.164, from the flow file)."""
-
-    target: str
-    number: str
-    say: str
-
-
-@dataclass(frozen=True, slots=True)
-class HangUp:
-    """Say `say` (if any), then end the call."""
-
-    say: str
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """The call is at `node` now: its instructions and functions hold from here on."""
-
-    node: str
-
-
-Action = Transfer | HangUp | Moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +119,9 @@ def start(business: Business) -> FlowState:
     return at_node(business, business.start)
 
 
-def at_node(business: Business, node: str) -> FlowState:
-    """The state of a call that is at `node` with nothing gathered; an unknown node becomes the start."""
-    return FlowState(STATE_VERSION, node if node in business.nodes else business.start)
+def language(business: Business, state: FlowState) -> str:
+    """The language the call is in."""
+    return state.language or business.language
 
 
 def _talk(business: Business, state: FlowState) -> Talk | None:
@@ -199,7 +168,9 @@ def _parameters(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def apply(business: Business, state: FlowState, name: str, arguments_json: str) -> Applied | Refused:
+def apply(
+    business: Business, state: FlowState, name: str, arguments_json: str, moment: Moment = _NO_MOMENT
+) -> Applied | Refused:
     """Carry out what the model called, or say why not. Never raises, whatever the two texts are."""
     if state.ended:
         return Refused("flow_ended", "The call is ending; nothing more can be done.")
@@ -218,7 +189,7 @@ def apply(business: Business, state: FlowState, name: str, arguments_json: str) 
         return _connect(business, state, talk, arguments["target"])
     if name == HANG_UP:
         return Applied(replace(state, ended="hung_up"), (HangUp(""),), "The call ends now.")
-    return _enter(business, state, talk.exits[name.removeprefix(_LEAVE)].to)
+    return _left(enter(business, state, talk.exits[name.removeprefix(_LEAVE)].to, moment))
 
 
 def _arguments(text: str) -> dict[str, Any] | None:
@@ -236,29 +207,25 @@ def _connect(business: Business, state: FlowState, talk: Talk, name: object) -> 
     allowed = business.allowed_transfers(talk)
     if not isinstance(name, str) or name not in allowed:
         return Refused("unknown_target", f"Transfers go only to: {', '.join(allowed)}.")
-    return _transferred(business, state, name, business.transfers[name].say)
+    done = transferred(business, state, name)
+    return Applied(done.state, done.actions, _CONNECTING)
 
 
-def _transferred(business: Business, state: FlowState, name: str, say: str) -> Applied:
-    action = Transfer(name, business.transfers[name].number, say)
-    return Applied(
-        replace(state, ended="transferred", target=name), (action,), "The caller is being connected now."
-    )
+_CONNECTING = "The caller is being connected now."
 
 
-def _enter(business: Business, state: FlowState, name: str) -> Applied:
-    """Go to a node and do at once what it does without the caller."""
-    moved, there = Moved(name), replace(state, node=name)
-    match business.nodes[name]:
-        case TransferNode(target=target, say=say):
-            applied = _transferred(business, there, target, say or business.transfers[target].say)
-            return replace(applied, actions=(moved, *applied.actions))
-        case HangUpNode(say=say):
-            return Applied(replace(there, ended="hung_up"), (moved, HangUp(say)), "The call ends now.")
-        case Talk():
-            return Applied(
-                there, (moved,), "You are in the next part of the call; its instructions hold now."
-            )
+def _left(done: Step) -> Applied:
+    """What the model is told of the way that its exit led."""
+    if done.state.ended:
+        text = _CONNECTING if done.state.ended == "transferred" else "The call ends now."
+        return Applied(done.state, done.actions, text)
+    if not isinstance(done.actions[-1], Begin):
+        return Applied(done.state, done.actions, "The call goes on without you until you are asked again.")
+    rest = done.actions[:-1]
+    if any(isinstance(action, Say) for action in rest):
+        return Applied(done.state, done.actions, "You are in the next part of the call.")
+    # Its answer to the same turn, by the next part's instructions, is how the model begins there.
+    return Applied(done.state, rest, "You are in the next part of the call; its instructions hold now.")
 
 
 # -- what the model and the caller are told ------------------------------------------------------------------
@@ -281,12 +248,12 @@ def fit(business: Business, state: FlowState, *, max_tokens: int = MAX_TOKENS) -
     """The instructions together with what was left out of them."""
     described = [[spec.name, spec.description, spec.parameters] for spec in functions(business, state)]
     spent = estimate_tokens(json.dumps(described, ensure_ascii=False)) if described else 0
-    return compose(business, _talk(business, state), spent, max_tokens)
+    return compose(business, _talk(business, state), spent, max_tokens, language(business, state))
 
 
 def greeting(business: Business) -> str:
     """What a new caller hears first, word for word."""
-    return business.greeting
+    return " ".join(text for text in (business.disclosure, business.greeting, business.announcement) if text)
 
 
 def topic(business: Business, state: FlowState) -> str:
@@ -303,11 +270,12 @@ def resume_offer(business: Business, state: FlowState, spoken_topic: str) -> str
     """
     policy, about = business.resume, _about(topic(business, state), _phrase(spoken_topic))
     if policy.greeting == "never" or (not about and "{topic}" in policy.say):
-        return business.greeting
+        return greeting(business)
     if policy.say:
         return policy.say.replace("{topic}", about)
     cut = f"We were cut off while talking about {about}." if about else "We were cut off."
-    ending = "Shall we go on, or start afresh?" if policy.greeting == "offer" else "Let us go on from there."
+    asks = policy.greeting == "offer" and _talk(business, state) is not None
+    ending = "Shall we go on, or start afresh?" if asks else "Let us go on from there."
     return f"Welcome back to {business.name}. {cut} {ending}"
 
 

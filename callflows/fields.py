@@ -61,7 +61,8 @@ def _zone(text: str) -> str:
     raise fault("not a time zone", f"did you mean `{near[0]}`?" if near else "like America/New_York")
 
 
-def _language(text: str) -> str:
+def language_tag(text: str) -> str:
+    """The tag in its usual form. Raises: pydantic's error with a hint."""
     match = _LANGUAGE.fullmatch(text)
     if not match:
         raise fault("not a language tag", "like en-US")
@@ -132,7 +133,7 @@ PhoneNumber = Annotated[
 ]
 """E.164 once read; spaces, dots, hyphens and brackets may be written."""
 TimeZone = Annotated[str, AfterValidator(_zone)]
-Language = Annotated[str, AfterValidator(_language)]
+Language = Annotated[str, AfterValidator(language_tag)]
 Voice = Annotated[str, AfterValidator(_voice)]
 Name = Annotated[
     str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": "^[a-z][a-z0-9_]{0,39}$"})

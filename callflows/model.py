@@ -1,10 +1,11 @@
 """A business and its call flow: what a flow file says. Frozen; a `Business` that exists can be run."""
 
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from callflows.fields import (
@@ -20,20 +21,35 @@ from callflows.fields import (
     Spoken,
     SpokenNow,
     TimeZone,
-    Topic,
     Voice,
 )
+from callflows.hours import Hours
+from callflows.nodes.base import NodeBase, Pattern, walk
+from callflows.nodes.ends import HangUpNode, TransferNode
+from callflows.nodes.registry import Node
+from callflows.nodes.talk import Exit, Talk
+from callflows.part import Part
+from callflows.texts import Texts
+
+__all__ = [
+    "REFERENCE_ERROR",
+    "Business",
+    "Exit",
+    "HangUpNode",
+    "Node",
+    "Orchestration",
+    "Part",
+    "Talk",
+    "Target",
+    "TransferNode",
+    "names_in",
+    "referred",
+]
 
 REFERENCE_ERROR = "flow_reference"
 """Type of the error a `Business` raises for names that lead nowhere; the parser tells those by place."""
 
 _TWO_HOURS = timedelta(hours=2)
-
-
-class Part(BaseModel):
-    """What all parts of a flow file share: frozen, and nothing unknown is let through."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
 
 class Orchestration(StrEnum):
@@ -54,7 +70,7 @@ class Target(Part):
 
     number: PhoneNumber
     description: Line = Field(description="Who answers there and for what; the speech model chooses by it.")
-    say: Spoken = Field("", description="What the caller is told before being connected.")
+    say: Texts = Field({}, description="What the caller is told before being connected.")
 
 
 class ResumePolicy(Part):
@@ -104,39 +120,35 @@ class ModelDown(Part):
     transfer: Name | None = Field(None, description="The target to connect the caller to afterwards.")
 
 
-class Exit(Part):
-    """A way out of a talking node."""
+class FurtherLanguage(Part):
+    """A further language of the business."""
 
-    to: Name = Field(description="The node to go to.")
-    when: Line = Field(description="When the speech model is to take this exit.")
-
-
-class Talk(Part):
-    """The speech model talks with the caller until an exit, a transfer or the end of the call."""
-
-    type: Literal["talk"]
-    instructions: Prose = Field(min_length=1, description="What to do in this part of the call.")
-    topic: Topic = Field("", description="What this part is about, as said in 'we were talking about …'.")
-    transfers: tuple[Name, ...] | None = Field(None, description="Targets allowed here; all when left out.")
-    exits: dict[Name, Exit] = Field({}, max_length=12)
+    voice: Voice | None = Field(None, description="Its voice; the business's own when left out.")
 
 
-class TransferNode(Part):
-    """Connects the caller to a target; the flow is over."""
+class Callers(Part):
+    """Callers that are treated in a way of their own, by number."""
 
-    type: Literal["transfer"]
-    target: Name
-    say: Spoken = ""
-
-
-class HangUpNode(Part):
-    """Ends the call; the flow is over."""
-
-    type: Literal["hangup"]
-    say: Spoken = ""
+    blocked: tuple[PhoneNumber, ...] = Field((), max_length=1_000, description="Hear `say` and no more.")
+    vip: tuple[PhoneNumber, ...] = Field((), max_length=1_000, description="For `caller: vip` in a branch.")
+    say: Texts = Field({}, description="What a blocked caller hears; nothing when left out.")
 
 
-Node = Annotated[Talk | TransferNode | HangUpNode, Field(discriminator="type")]
+class Commands(Part):
+    """Words that work wherever the caller is listened to; left out, they are the usual ones of the language."""
+
+    operator: tuple[Line, ...] | None = Field(None, max_length=30, description="To reach `operator`.")
+    repeat: tuple[Line, ...] | None = Field(None, max_length=30)
+    start_over: tuple[Line, ...] | None = Field(None, max_length=30)
+    goodbye: tuple[Line, ...] | None = Field(None, max_length=30)
+
+
+class Emergency(Part):
+    """Words upon which a text is said at once, wherever the caller is."""
+
+    words: tuple[Line, ...] = Field(min_length=1, max_length=50)
+    say: Texts = Field(min_length=1)
+    transfer: Name | None = Field(None, description="The target to connect the caller to afterwards.")
 
 
 class Business(Part):
@@ -148,16 +160,24 @@ class Business(Part):
     numbers: tuple[PhoneNumber, ...] = Field(min_length=1, max_length=100)
     timezone: TimeZone
     language: Language = "en-US"
+    languages: dict[Language, FurtherLanguage] = Field({}, max_length=20, description="Further languages.")
     voice: Voice = "marin"
     orchestration: Orchestration = Field(
         Orchestration.JOINT,
         description="Who tells an unfinished turn on a bad line from a finished one: off (nobody), local (our own "
         "measurements), model (the speech model) or joint (measurements first, then the model).",
     )
+    disclosure: Spoken = Field("", description="Said first of all: that a machine speaks.")
     greeting: SpokenNow
+    announcement: Spoken = Field("", description="Said after the greeting: that calls are recorded, consent.")
     instructions: Prose = ""
     facts: tuple[Fact, ...] = Field((), description="Full sentences, the most important first.")
+    hours: dict[Name, Hours] = Field({}, max_length=20, description="Schedules by name.")
+    callers: Callers = Callers()
     transfers: dict[Name, Target] = Field({}, max_length=20)
+    operator: Name | None = Field(None, description="The target behind key 0 and the word `operator`.")
+    commands: Commands = Commands()
+    emergency: tuple[Emergency, ...] = Field((), max_length=20)
     resume: ResumePolicy = ResumePolicy()
     limits: Limits = Limits()
     memory: MemoryUse = MemoryUse()
@@ -175,29 +195,45 @@ class Business(Part):
         """Names of the targets `node` may transfer to, in the file's order."""
         return tuple(self.transfers) if node.transfers is None else node.transfers
 
+    def node(self, name: str) -> NodeBase | None:
+        """The node of that name, by what all kinds have in common."""
+        return self.nodes.get(name)
+
+    def voice_of(self, language: str) -> str:
+        """The voice of a language."""
+        further = self.languages.get(language)
+        return (further.voice if further else None) or self.voice
+
     @model_validator(mode="after")
     def _names_lead_somewhere(self) -> Self:
         targets, links = referred(self.nodes)
-        if self.on_model_down.transfer is not None:
-            targets |= {self.on_model_down.transfer}
-        lost = sorted((targets - self.transfers.keys()) | (links - self.nodes.keys()))
-        if lost or not isinstance(self.nodes.get(self.start), Talk):
+        targets |= {name for name in (self.on_model_down.transfer, self.operator) if name is not None}
+        targets |= {each.transfer for each in self.emergency if each.transfer is not None}
+        lost = sorted((targets - self.transfers.keys()) | (links - self.nodes.keys()) | self._lost())
+        first = self.node(self.start)
+        if lost or first is None or not first.CAN_START:
             names = ", ".join(lost) or self.start
             raise PydanticCustomError(REFERENCE_ERROR, "names that lead nowhere: {names}", {"names": names})
         return self
 
+    def _lost(self) -> set[str]:
+        """Schedules and languages that nodes name and the business does not have."""
+        schedules = names_in(self.nodes, lambda node: node.SCHEDULES) - self.hours.keys()
+        known = {self.language, *self.languages}
+        return schedules | (names_in(self.nodes, lambda node: node.LANGUAGES) - known)
 
-def referred(nodes: dict[str, Node]) -> tuple[set[str], set[str]]:
+
+def referred(nodes: Mapping[str, NodeBase]) -> tuple[set[str], set[str]]:
     """The names of all targets and of all nodes that `nodes` refer to."""
-    targets: set[str] = set()
-    links: set[str] = set()
-    for node in nodes.values():
-        match node:
-            case Talk():
-                targets.update(node.transfers or ())
-                links.update(way.to for way in node.exits.values())
-            case TransferNode():
-                targets.add(node.target)
-            case HangUpNode():
-                pass
-    return targets, links
+    return names_in(nodes, lambda node: node.TARGETS), names_in(nodes, lambda node: node.LINKS)
+
+
+def names_in(nodes: Mapping[str, NodeBase], patterns: Callable[[NodeBase], tuple[Pattern, ...]]) -> set[str]:
+    """All names that stand in nodes where these patterns lead."""
+    return {
+        name
+        for node in nodes.values()
+        for pattern in patterns(node)
+        for _, name in walk(node.model_dump(by_alias=True), pattern)
+        if isinstance(name, str)
+    }

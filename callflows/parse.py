@@ -14,6 +14,7 @@ from callflows.document import MAX_BYTES, Document, read_document, short
 from callflows.faults import FlowErrors, FlowFault, Severity, in_order
 from callflows.fields import closest
 from callflows.model import REFERENCE_ERROR, Business
+from callflows.nodes.registry import KINDS
 from callflows.references import reference_faults, taken_twice
 from callflows.schema import json_schema
 
@@ -53,7 +54,7 @@ _WORDING: Mapping[str, tuple[str, str]] = {
     "enum": ("is not one of the words allowed here", "one of {expected}"),
     "literal_error": ("is not one of the words allowed here", "one of {expected}"),
     "union_tag_invalid": ("is not a kind of node", "one of {expected_tags}"),
-    "union_tag_not_found": ("`type` is missing", "type: talk, transfer or hangup"),
+    "union_tag_not_found": ("`type` is missing", f"one of {', '.join(KINDS)}"),
 }
 """Our words for pydantic's error types: the fault and how to mend it, filled in from the error's context."""
 

@@ -74,13 +74,15 @@ def as_data(text: str) -> str:
     return f"{MEMORY_OPEN}\n{inside}\n{MEMORY_CLOSE}"
 
 
-def compose(business: Business, node: Talk | None, functions_tokens: int, max_tokens: int) -> Prompt:
+def compose(
+    business: Business, node: Talk | None, functions_tokens: int, max_tokens: int, language: str = ""
+) -> Prompt:
     """The instructions for `node`, at most `max_tokens` together with functions of `functions_tokens`.
 
     The rules and the business's name always stand, whatever `max_tokens` is. Of the rest the node's and the
     business's instructions may take a third each; facts fill what is left, whole ones, in the file's order.
     """
-    speak = f"The language is {business.language}; follow a caller who speaks another."
+    speak = f"The language is {language or business.language}; follow a caller who speaks another."
     head = f"{_RULES}\n\n# Business\n{business.name}\n{speak}"
     room = max(0, max_tokens - functions_tokens - estimate_tokens(head) - _HEADINGS_TOKENS)
     task = _prose(node.instructions) if node else ""

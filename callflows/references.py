@@ -2,22 +2,39 @@
 so that a file with other faults is checked for these too.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from typing import Any
 
 from callflows.document import Document, Path, Place, short
 from callflows.faults import FlowFault
 from callflows.fields import closest, e164
+from callflows.nodes.base import NodeBase, Pattern, walk
+from callflows.nodes.registry import KINDS
+
+Named = Iterator[tuple[Path, str]]
 
 
 def reference_faults(document: Document) -> list[FlowFault]:
-    """Unknown nodes and targets, a start that cannot start, nodes nothing leads to, transfers to oneself."""
-    found = [*_start(document), *_own_number(document), *_unreachable(document)]
-    for path, name in _links(document):
-        found.extend(_unknown(document, path, name, "node", list(document.mapping("nodes"))))
-    for path, name in _targets(document):
-        found.extend(_unknown(document, path, name, "transfer target", list(document.mapping("transfers"))))
+    """Unknown names of all kinds, a start that cannot start, nodes nothing leads to, transfers to oneself."""
+    found = [*_start(document), *_own_number(document), *_unreachable(document), *_circles(document)]
+    for kind, claims, known in _kinds_of_name(document):
+        for path, name in claims:
+            found.extend(_unknown(document, path, name, kind, known))
     return found
+
+
+def _kinds_of_name(document: Document) -> Iterator[tuple[str, Named, list[str]]]:
+    """What a name may be of, where such names stand, and which there are."""
+    nodes, targets = list(document.mapping("nodes")), list(document.mapping("transfers"))
+    hours, slots = list(document.mapping("hours")), sorted({name for _, name in fills(document)})
+    own = document.at("language")
+    languages = [own if isinstance(own, str) else "en-US", *document.mapping("languages")]
+    yield "node", _links(document), nodes
+    yield "transfer target", _targets(document), targets
+    yield "schedule", _from_nodes(document, "SCHEDULES"), hours
+    yield "language of the business", _from_nodes(document, "LANGUAGES"), languages
+    yield "slot", _from_nodes(document, "READS"), slots
 
 
 def _unknown(document: Document, path: Path, name: str, kind: str, known: list[str]) -> Iterator[FlowFault]:
@@ -26,29 +43,64 @@ def _unknown(document: Document, path: Path, name: str, kind: str, known: list[s
         yield document.fault(path, f"no {kind} is called `{short(name)}`", hint)
 
 
-def _links(document: Document) -> Iterator[tuple[Path, str]]:
+def _kind(document: Document, node: str) -> type[NodeBase] | None:
+    word = document.at("nodes", node, "type")
+    return KINDS.get(word) if isinstance(word, str) else None
+
+
+def _patterns(document: Document, node: str, which: str) -> tuple[Pattern, ...]:
+    """Where names of a sort stand in a node; a node whose kind is not known is taken for any of them."""
+    kind = _kind(document, node)
+    kinds: Iterable[type[NodeBase]] = KINDS.values() if kind is None else [kind]
+    return tuple(dict.fromkeys(pattern for each in kinds for pattern in getattr(each, which)))
+
+
+def _of_node(document: Document, node: str, which: str) -> Named:
+    for pattern in _patterns(document, node, which):
+        for path, value in walk(document.at("nodes", node), pattern):
+            if isinstance(value, str):
+                yield ("nodes", node, *path), value
+
+
+def _from_nodes(document: Document, which: str) -> Named:
+    for node in document.mapping("nodes"):
+        yield from _of_node(document, node, which)
+
+
+def fills(document: Document) -> Named:
+    """Every name of a slot that some node fills."""
+    yield from _from_nodes(document, "FILLS")
+
+
+def reads(document: Document) -> Named:
+    """Every name of a slot that some condition looks at."""
+    yield from _from_nodes(document, "READS")
+
+
+def texts_at(document: Document) -> Iterator[tuple[Path, Any]]:
+    """Every text, or mapping of texts by language, of the nodes."""
+    for node in document.mapping("nodes"):
+        for pattern in _patterns(document, node, "TEXTS"):
+            for path, value in walk(document.at("nodes", node), pattern):
+                yield ("nodes", node, *path), value
+
+
+def _links(document: Document) -> Named:
     """Every name of a node that the file refers to, with its place."""
     yield from _texts(document, [("start",)])
-    for name in document.mapping("nodes"):
-        yield from _exits(document, name)
+    yield from _from_nodes(document, "LINKS")
 
 
-def _exits(document: Document, node: str) -> Iterator[tuple[Path, str]]:
-    names = document.mapping("nodes", node, "exits")
-    yield from _texts(document, [("nodes", node, "exits", name, "to") for name in names])
-
-
-def _targets(document: Document) -> Iterator[tuple[Path, str]]:
+def _targets(document: Document) -> Named:
     """Every name of a transfer target that the file refers to, with its place."""
-    yield from _texts(document, [("on_model_down", "transfer")])
-    for name in document.mapping("nodes"):
-        allowed = document.at("nodes", name, "transfers")
-        count = len(allowed) if isinstance(allowed, list) else 0
-        paths: list[Path] = [("nodes", name, "transfers", index) for index in range(count)]
-        yield from _texts(document, [("nodes", name, "target"), *paths])
+    emergencies = document.at("emergency")
+    count = len(emergencies) if isinstance(emergencies, list) else 0
+    paths: list[Path] = [("emergency", index, "transfer") for index in range(count)]
+    yield from _texts(document, [("on_model_down", "transfer"), ("operator",), *paths])
+    yield from _from_nodes(document, "TARGETS")
 
 
-def _texts(document: Document, paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+def _texts(document: Document, paths: Iterable[Path]) -> Named:
     """The texts that stand at `paths`; the model tells of anything else."""
     for path in paths:
         value = document.at(*path)
@@ -58,7 +110,8 @@ def _texts(document: Document, paths: Iterable[Path]) -> Iterator[tuple[Path, st
 
 def _start(document: Document) -> Iterator[FlowFault]:
     for path, name in _texts(document, [("start",)]):
-        if document.at("nodes", name, "type") in ("transfer", "hangup"):
+        kind = _kind(document, name)
+        if kind is not None and not kind.CAN_START:
             message = f"a call cannot start at `{short(name)}`: nobody would talk"
             yield document.fault(path, message, "name a node of type talk")
 
@@ -76,11 +129,46 @@ def _unreachable(document: Document) -> Iterator[FlowFault]:
         name = ahead.pop()
         if name is not None and name not in reached:
             reached.add(name)
-            ahead.extend(_meant(to, nodes) for _, to in _exits(document, name))
+            ahead.extend(_meant(to, nodes) for _, to in _of_node(document, name, "LINKS"))
     for name in nodes:
         if name not in reached:
             hint = "add an exit that goes to it, or take it out"
             yield document.fault(("nodes", name), f"nothing leads to `{short(name)}`", hint, at_key=True)
+
+
+def _circles(document: Document) -> Iterator[FlowFault]:
+    """Nodes that lead back to themselves without the caller: such a call would never end, or end at once."""
+    passed = {name: kind for name in document.mapping("nodes") if (kind := _kind(document, name)) is not None}
+    ahead = {
+        name: [to for _, to in _of_node(document, name, "LINKS") if to in passed and not passed[to].WAITS]
+        for name, kind in passed.items()
+        if not kind.WAITS
+    }
+    told: set[str] = set()
+    for name in ahead:
+        circle = _back_to(name, ahead)
+        if circle and not told & circle:
+            told |= circle
+            message = f"`{short(name)}` leads back to itself without waiting for the caller"
+            hint = f"put a menu, collect or talk node into the circle of {', '.join(sorted(circle)[:6])}"
+            yield document.fault(("nodes", name), message, hint, at_key=True)
+
+
+def _back_to(name: str, ahead: Mapping[str, list[str]]) -> set[str]:
+    """The nodes on ways from `name` back to it; none if there is no such way."""
+    after = _reached(ahead[name], ahead)
+    return {each for each in after if name in _reached([each], ahead)} if name in after else set()
+
+
+def _reached(first: list[str], ahead: Mapping[str, list[str]]) -> set[str]:
+    seen: set[str] = set()
+    waiting = list(first)
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting.extend(ahead.get(name, []))
+    return seen
 
 
 def _meant(name: str, nodes: dict[str, object]) -> str | None:

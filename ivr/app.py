@@ -6,12 +6,14 @@ import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 import structlog
 
 from callflows.parse import FlowBook, load_folder
 from ivr.adapters.openai_realtime import RealtimeServer
 from ivr.adapters.twilio_rest import TwilioTelephony
+from ivr.audio.prompts import PromptCache
 from ivr.callers import ledger_path
 from ivr.core.setup import Tuning
 from ivr.errors import CallthreadError
@@ -118,6 +120,12 @@ def telephony_of(settings: Settings) -> TwilioTelephony:
     return TwilioTelephony(settings.twilio_account_sid, secret, settings.twilio_api_base_url)
 
 
+def prompts_beside(flows: Path) -> Callable[[str], bytes]:
+    """Reads the businesses' sound files, whose paths are relative to the flow files' folder."""
+    cache, folder = PromptCache(), flows if flows.is_dir() else flows.parent
+    return lambda path: cache.ulaw(folder / path)
+
+
 class Service:
     """One worker: its calls, its web part, its drain."""
 
@@ -159,6 +167,7 @@ class Service:
                 spool=self._spool,
                 tuning=Tuning() if wait_ms is None else Tuning(transcript_wait_ms=wait_ms),
                 voices=voices_of(settings.model_source, settings.voice_profile),
+                prompt=prompts_beside(flow_folder(settings)),
             )
         )
         self.server = make_server(

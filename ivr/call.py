@@ -11,6 +11,7 @@ from typing import Any
 
 import structlog
 
+from ivr.audio.files import BadAudioFile
 from ivr.audio.inbound import Inbound
 from ivr.audio.outbound import Outbound
 from ivr.core import commands as do
@@ -43,6 +44,11 @@ class CallEnd:
     target: str = ""
 
 
+def no_prompts(path: str) -> bytes:
+    """There are no sound files. Raises: `OSError`."""
+    raise FileNotFoundError(path)
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What a call is joined to. `on_turn` is told the figures of each turn, `on_end` the end before it is written;
@@ -57,6 +63,8 @@ class Surroundings:
     subscribe: Callable[[Callable[[float], None]], Callable[[], None]]
     on_turn: Callable[[do.ReportTurn], None] = field(default=lambda _: None)
     on_end: Callable[[CallEnd], None] = field(default=lambda _: None)
+    prompt: Callable[[str], bytes] = field(default=no_prompts)
+    """A sound file of the business as µ-law 8 kHz, by its path in the flow file; slow. Raises: see `PlayFile`."""
 
 
 class Call:
@@ -68,6 +76,7 @@ class Call:
         self._inbound = Inbound()
         self._outbound = Outbound()
         self._speaking_id = ""
+        self._file_id = ""
         self._moved_ms = float("-inf")
         self._model: ModelLink | None = None
         self._writes: asyncio.Queue[Write | None] = asyncio.Queue()
@@ -78,6 +87,7 @@ class Call:
         self._handlers: dict[type, Callable[[Any], None]] = {
             do.Hear: self._hear,
             do.StartReply: self._start_reply,
+            do.PlayFile: self._play_file,
             do.CancelReply: self._cancel_reply,
             do.UpdateSession: self._to_model,
             do.ForgetItem: self._to_model,
@@ -205,9 +215,31 @@ class Call:
         self._speaking_id = command.reply_id
         self._to_model(command)
 
+    def _play_file(self, command: do.PlayFile) -> None:
+        self._outbound.drop()
+        self._speaking_id = ""
+        self._file_id = command.reply_id
+        self._spawn(self._play(command))
+
+    async def _play(self, command: do.PlayFile) -> None:
+        try:
+            ulaw = await asyncio.to_thread(self._around.prompt, command.path)
+        except (OSError, BadAudioFile) as error:
+            log.warning("prompt_unreadable", error=type(error).__name__)
+            ulaw = b""
+        if self._file_id != command.reply_id:
+            return  # cancelled meanwhile
+        self._file_id = ""
+        self._audio(command.reply_id, ulaw)
+        status = ev.ReplyStatus.COMPLETED if ulaw else ev.ReplyStatus.FAILED
+        self.receive(ev.ReplyDone(command.reply_id, status))
+
     def _cancel_reply(self, command: do.CancelReply) -> None:
         self._outbound.drop()
         self._speaking_id = ""
+        if command.reply_id == self._file_id:
+            self._file_id = ""
+            return
         self._to_model(command)
 
     def _reopen(self, command: do.ReopenModel) -> None:

@@ -11,7 +11,7 @@ import structlog
 from callflows import engine
 from callflows.model import Business
 from callflows.parse import FlowBook
-from ivr.call import Call, CallEnd, Surroundings
+from ivr.call import Call, CallEnd, Surroundings, no_prompts
 from ivr.core.commands import ReportTurn
 from ivr.core.events import LineClosed
 from ivr.core.records import UNHEARD_WORDS
@@ -60,6 +60,7 @@ class Parts:
     spool: Spool
     tuning: Tuning
     voices: VoiceBook = field(default_factory=VoiceBook)
+    prompt: Callable[[str], bytes] = no_prompts
 
 
 def spoken_topic(said: Sequence[str]) -> str:
@@ -158,6 +159,7 @@ class Reception:
                 clock=parts.clock,
                 subscribe=parts.pacer.subscribe,
                 on_turn=lambda turn: self._report(turn, figures),
+                prompt=parts.prompt,
                 on_end=lambda end: parts.registry.knows_end(
                     sid, claim.owner.business_id, end, claim.held_epoch
                 ),
@@ -195,18 +197,22 @@ class Reception:
                 return await self._beginning(business, row)
         except (StorageUnavailable, TimeoutError) as error:
             log.warning("call_without_memory", error=type(error).__name__)
-            return Beginning(self._fresh(business, claim.call_sid))
+            return Beginning(self._fresh(business, claim.call_sid, claim.owner.caller))
 
     async def _beginning(self, business: Business, row: CallRow | None) -> Beginning:
         if row is None:
             raise CallTakenOver("the call was forgotten")
+        fresh = self._fresh(business, row.call_sid, row.caller)
         if row.snapshot is None:
             resumed = await self._resumed(business, row)
-            return resumed or Beginning(self._fresh(business, row.call_sid))
+            return resumed or Beginning(fresh)
         restored = restore(row.snapshot)
+        flow = engine.FlowState.from_json(restored.flow_json, business)
+        again = engine.again(business, flow, engine.Moment(fresh.started_at, row.caller))
         setup = replace(
-            self._fresh(business, row.call_sid),
-            flow=engine.FlowState.from_json(restored.flow_json, business),
+            fresh,
+            flow=again.state,
+            first=again.actions,
             opening=restored.opening or LINE_BROKE,
             resumed=restored.resumed,
             exchange_no=restored.exchange_no,
@@ -220,7 +226,7 @@ class Reception:
         It may itself have gone on with an earlier one, and dropped before a word: the brief knows that.
         """
         policy, parts = business.resume, self._parts
-        if policy.greeting == "never":
+        if policy.greeting == "never" or engine.is_blocked(business, row.caller):
             return None
         await parts.registry.liveness.settle(business.id, row.caller)
         dropped = await parts.store.find_dropped(business.id, row.caller, policy.within, datetime.now(UTC))
@@ -233,22 +239,29 @@ class Reception:
         restored = restore(dropped.snapshot)
         flow = engine.FlowState.from_json(restored.flow_json, business)
         log.info("call_resumed", from_call=dropped.call_sid, node=flow.node)
+        fresh = self._fresh(business, row.call_sid, row.caller)
+        again = engine.again(business, flow, engine.Moment(fresh.started_at, row.caller))
         setup = replace(
-            self._fresh(business, row.call_sid),
-            flow=flow,
+            fresh,
+            flow=again.state,
+            first=again.actions,
             opening=engine.resume_offer(business, flow, topic),
             resumed=True,
             speed=restored.speed,
         )
         return Beginning(setup, dropped.call_sid)
 
-    def _fresh(self, business: Business, call_sid: str) -> CallSetup:
+    def _fresh(self, business: Business, call_sid: str, caller: str | None) -> CallSetup:
+        now = datetime.now(ZoneInfo(business.timezone))
+        first = engine.begin(business, engine.Moment(now, caller))
         return CallSetup(
             call_id=call_sid,
             business=business,
-            flow=engine.start(business),
-            opening=engine.greeting(business),
-            started_at=datetime.now(ZoneInfo(business.timezone)),
+            flow=first.state,
+            first=first.actions,
+            opening="" if engine.is_blocked(business, caller) else engine.greeting(business),
+            caller=caller,
+            started_at=now,
             voice=self._parts.voices.of(business.voice),
             tuning=self._parts.tuning,
         )

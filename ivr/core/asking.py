@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from callflows import engine
 from callflows.model import Orchestration
-from ivr.core.commands import FunctionTool, SessionConfig, StartReply, SystemText, UpdateSession
+from ivr.core.commands import FunctionTool, PlayFile, SessionConfig, StartReply, SystemText, UpdateSession
 from ivr.core.context import Opening, build_input
 from ivr.core.functions import Functions, Situation
 from ivr.core.hearing import Hearing
@@ -17,6 +17,9 @@ from ivr.core.threshold import Threshold
 
 OPENING_TURNS = 2
 """The greeting stays in the context for so many turns: a resume offer is answered in the first."""
+
+
+BEGIN = "The caller has come to this part of the call and waits. Begin it with one short sentence."
 
 
 class Asking:
@@ -84,21 +87,31 @@ class Asking:
         return SessionConfig(
             instructions=self.instructions(),
             tools=self.tools(),
-            voice=business.voice,
-            language=business.language,
+            voice=business.voice_of(engine.language(business, self.flow)),
+            language=engine.language(business, self.flow),
             speed=self.delivery.speed,
             prefix_padding_ms=tuning.prefix_ms,
             silence_ms=self.silence_ms,
         )
 
-    def own_words(self, reply_id: str, words: OwnWords) -> tuple[SpokenReply, StartReply]:
-        """Have the model's voice say a text of ours."""
+    def own_words(self, reply_id: str, words: OwnWords) -> tuple[SpokenReply, StartReply | PlayFile]:
+        """Have the model's voice say a text of ours, or begin by itself; or play the file that says it."""
         text = " ".join(words.text.split())
-        instructions = f"{self.instructions()}\n\nSay exactly: {text}"
+        reply = SpokenReply(
+            reply_id,
+            words.kind,
+            exact_text=words.text,
+            speed=self.delivery.speed,
+            ending=words.ending,
+            words=words,
+        )
+        if words.audio:
+            reply.text = text
+            return reply, PlayFile(reply_id, words.audio, text)
+        order = BEGIN if words.begins else f"Say exactly: {text}"
         # A server may refuse an empty input; a system message is one that nobody answers.
-        speed = self.delivery.speed
-        reply = SpokenReply(reply_id, words.kind, exact_text=words.text, speed=speed, ending=words.ending)
-        return reply, StartReply(reply_id, instructions, (SystemText(f"Say exactly: {text}"),), ())
+        start = StartReply(reply_id, f"{self.instructions()}\n\n{order}", (SystemText(order),), ())
+        return reply, start
 
     def match_speed(self) -> list[UpdateSession]:
         """Before a turn's first reply: speak as fast as the caller, if that is ours to decide."""
@@ -124,6 +137,12 @@ class Asking:
         reply = SpokenReply(reply_id, ReplyKind.ANSWER, may_call=may_call, speed=self.delivery.speed)
         return reply, StartReply(reply_id, self.instructions(), items, self.tools(turn) if may_call else ())
 
+    def moment(self, now_ms: float) -> engine.Moment:
+        """What the flow may know of the world now."""
+        started_at = self._setup.started_at
+        passed = timedelta(milliseconds=now_ms - self._started_ms)
+        return engine.Moment(None if started_at is None else started_at + passed, self._setup.caller)
+
     def state(self, now_ms: float) -> str:
         """The state snapshot and the runtime configuration (paper), one compact line each."""
         network = self._network(now_ms)
@@ -134,8 +153,8 @@ class Asking:
             f"silence_concealed_ms={network.silence_concealed_ms:.0f} stall_ms={network.stall_ms:.0f}",
             f"runtime: speed={self.delivery.speed:g} ({self.delivery.by}) silence_ms={self.silence_ms}",
         ]
-        if self._setup.started_at is not None:
-            local = self._setup.started_at + timedelta(milliseconds=now_ms - self._started_ms)
+        local = self.moment(now_ms).now
+        if local is not None:
             lines.append(f"local time: {local:%A %Y-%m-%d %H:%M}")
         return "\n".join(lines)
 

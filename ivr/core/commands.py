@@ -139,6 +139,18 @@ class StartReply:
 
 
 @dataclass(frozen=True, slots=True)
+class PlayFile:
+    """One reply that is a sound file of the business's; told of as any other, by the events of a reply.
+
+    `path` is relative to the flow files' folder, `text` its words. A file that cannot be read is a failed reply.
+    """
+
+    reply_id: str
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class CancelReply:
     """Stop a reply, whether or not the provider has created it yet. Its later events are not wanted."""
 
@@ -221,6 +233,7 @@ ModelCommand = Hear | UpdateSession | StartReply | CancelReply | ForgetItem
 Command = (
     LineCommand
     | ModelCommand
+    | PlayFile
     | ReopenModel
     | Recall
     | CommitExchange

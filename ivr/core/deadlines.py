@@ -28,6 +28,8 @@ class Deadline(StrEnum):
     """A reply's last mark; a hang-up or transfer waits for it, but not for ever."""
     LEAVING = "leaving"
     """The line is gone: the last transcripts."""
+    KEYS = "keys"
+    """The next key of an entry."""
     SILENCE = "silence"
     """The caller says nothing."""
     LIMIT = "limit"

@@ -6,6 +6,7 @@ from ivr.core.asking import Asking
 from ivr.core.commands import CancelReply, Command, EndReason, ForgetItem, UpdateSession
 from ivr.core.deadlines import Deadline, Deadlines
 from ivr.core.events import ReplyCall, ReplyDone, ReplyStatus
+from ivr.core.flowing import Flowing
 from ivr.core.gathering import Gathering
 from ivr.core.hearing import Hearing
 from ivr.core.interrupting import Interrupting
@@ -39,7 +40,8 @@ class Dialogue:
         self._keeping = Keeping(setup, hearing, asking, self.saying, deadlines)
         self._leaving = Leaving(self._keeping, asking, deadlines)
         self._gathering = Gathering(hearing, deadlines, setup.tuning)
-        self._steering = Steering(asking)
+        self.flowing = Flowing(setup, asking)
+        self._steering = Steering(asking, self.flowing)
         self._interrupting = Interrupting(hearing, deadlines, setup.tuning, setup.business.language)
         self._answering: Turn | None = None
         self._own_words: OwnWords | None = None
@@ -83,12 +85,6 @@ class Dialogue:
             self._say_waiting(now_ms)
             self._close_turn(now_ms)
             self._go_on_if_heard(now_ms)
-
-    def is_quiet(self) -> bool:
-        """Nobody speaks, nothing is due, and nothing the caller said waits for an answer of ours."""
-        away = self.turns.reply is Reply.AWAY
-        silent = self.turns.playout is Playout.SILENT
-        return (away and silent) or (self.turns.is_resting() and not self._hearing.open.items)
 
     def _show(self, sign: Sign, now_ms: float) -> None:
         """Show a sign to the machines and do what the tables say."""
@@ -200,8 +196,7 @@ class Dialogue:
 
     def reply_text(self, reply_id: str, delta: str, now_ms: float) -> None:
         """Some of what a reply says."""
-        reply = self._current(reply_id, now_ms)
-        if reply is not None:
+        if (reply := self._current(reply_id, now_ms)) is not None:
             reply.text += delta
 
     def reply_call(self, call: ReplyCall, now_ms: float) -> None:
@@ -212,16 +207,15 @@ class Dialogue:
 
     def reply_done(self, done: ReplyDone, now_ms: float) -> None:
         """A reply is complete at the provider: functions are answered only now (B029)."""
-        reply = self._current(done.reply_id, now_ms)
-        if reply is None:
+        if (reply := self._current(done.reply_id, now_ms)) is None:
             return
         self._requesting.end()
         if self._answering is not None:
             self._answering.usage = add_usage(self._answering.usage, done.usage)
-        steered = self._steering.apply(reply, done.status, self._answering)
+        steered = self._steering.apply(reply, done.status, self._answering, now_ms)
         if steered.sign is not Sign.FAILED:
             self._requesting.succeeded()
-        if done.status is ReplyStatus.COMPLETED:
+        if done.status is ReplyStatus.COMPLETED and not reply.is_file():
             self._asking.delivery.spoke(reply.text, reply.audio_ms, reply.speed)
         self.out += steered.orders
         if steered.moved:
@@ -257,15 +251,13 @@ class Dialogue:
         self._close_exchange(now_ms)
 
     def _finish(self, now_ms: float) -> None:
-        reply = self.saying.reply
-        ending = reply.ending if reply is not None else None
+        ending = self.saying.reply.ending if self.saying.reply is not None else None
         self._close_exchange(now_ms)
         if ending is not None:
             self.end(ending, now_ms)
 
     def _close_exchange(self, now_ms: float) -> None:
-        turn, self._answering = self._answering, None
-        self.out += self._keeping.close_exchange(turn, now_ms)
+        self.out += self._keeping.close_exchange(self._take_answering(), now_ms)
 
     # -- acts: the reply ----------------------------------------------------------------------------------------
 
@@ -384,13 +376,16 @@ class Dialogue:
 
     def end(self, ending: Ending, now_ms: float) -> None:
         """End the call."""
-        turn, self._answering = self._answering, None
-        self.out += self._leaving.end(ending, turn, now_ms)
+        self.out += self._leaving.end(ending, self._take_answering(), now_ms)
 
     def line_gone(self, now_ms: float, *, hung_up: bool) -> None:
         """The stream is over. `hung_up`: so is the call; else it may come back through the continue URL."""
+        reply, turn = self.saying.reply, self._take_answering()
+        self.out += self._leaving.line_gone(reply, turn, now_ms, hung_up=hung_up)
+
+    def _take_answering(self) -> Turn | None:
         turn, self._answering = self._answering, None
-        self.out += self._leaving.line_gone(self.saying.reply, turn, now_ms, hung_up=hung_up)
+        return turn
 
     def leave_if_settled(self) -> None:
         """Once the last words are there, nothing keeps us."""

@@ -80,7 +80,14 @@ class Functions:
         return tuple(own + flow_tools + ([START_AFRESH] if situation.may_start_afresh else []))
 
     def apply(
-        self, flow: engine.FlowState, name: str, arguments: str, situation: Situation, *, audible: bool
+        self,
+        flow: engine.FlowState,
+        name: str,
+        arguments: str,
+        moment: engine.Moment,
+        situation: Situation,
+        *,
+        audible: bool,
     ) -> Outcome:
         """What a call comes to.
 
@@ -89,8 +96,9 @@ class Functions:
         if name in DIRECTIVES:
             return self._directive(DIRECTIVES[name], arguments, situation, audible=audible)
         if name == START_AFRESH.name and situation.may_start_afresh:
-            return Outcome("started afresh", FlowStep(engine.start(self._business), ()))
-        step = engine.apply(self._business, flow, name, arguments)
+            fresh = engine.begin(self._business, moment)
+            return Outcome("started afresh", FlowStep(fresh.state, fresh.actions))
+        step = engine.apply(self._business, flow, name, arguments, moment)
         if isinstance(step, engine.Refused):
             return _refusal(step.code, step.message)
         if audible and step.actions and all(isinstance(a, engine.Moved) for a in step.actions):

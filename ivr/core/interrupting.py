@@ -73,7 +73,9 @@ class Interrupting:
             return None
         said = reply.text
         text, is_final = turn.text(), turn.has_all_words()
-        asks_nothing = is_backchannel(text, self._language, asked="?" in said)
+        # To what the flow says, "yes" is an answer.
+        asked = "?" in said or reply.kind is ReplyKind.STEP
+        asks_nothing = is_backchannel(text, self._language, asked=asked)
         turn.is_noise = is_final and (asks_nothing or (self._is_doubted and is_echo(text, said)))
         if turn.is_empty():
             return Sign.REFUTED

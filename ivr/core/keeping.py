@@ -57,6 +57,10 @@ class Keeping:
             orders += self._keep(self._hearing.take(), NOTHING_HEARD, None, now_ms)
         return orders
 
+    def keep_unanswered(self, turn: Turn, now_ms: float) -> list[Command]:
+        """A turn whose answer was never heard, and will not be given again."""
+        return self._keep(turn, NOTHING_HEARD, None, now_ms)
+
     def take_ready(self, *, at_once: bool = False) -> list[CommitExchange]:
         """Pages whose words are known; all of them when there is no more waiting."""
         return self._pages.take_ready(at_once=at_once)

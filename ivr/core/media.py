@@ -8,7 +8,7 @@ from ivr.core.events import LineFrame
 from ivr.core.network import NetworkState, Reception
 from ivr.core.silence import Silence
 from ivr.core.tape import InputTape
-from ivr.core.units import ulaw_ms
+from ivr.core.units import ULAW_SILENCE, ulaw_ms
 
 WAITING_MAX_MS = 5_000
 """How much of what the caller says is kept while no model session is ready; the oldest goes first (B008)."""
@@ -30,12 +30,12 @@ class InboundMedia:
         self.tape = InputTape()
         self.silence = Silence()
 
-    def receive(self, frame: LineFrame, now_ms: float) -> list[Hear]:
-        """What the model is to hear because of this frame."""
+    def receive(self, frame: LineFrame, now_ms: float, *, muted: bool = False) -> list[Hear]:
+        """What the model is to hear because of this frame; muted, neither it nor the tape hears anything."""
         arrival = self._arrivals.receive(frame, now_ms)
         if not arrival.usable:
             return []
-        hear = Hear(frame.ulaw, arrival.missing_ms)
+        hear = Hear(ULAW_SILENCE * len(frame.ulaw) if muted else frame.ulaw, arrival.missing_ms)
         if self._is_ready:
             self.tape.append(hear.ulaw, hear.missing_ms)
         self.silence.frame(arrival, self.tape.length_ms(), ulaw_ms(frame.ulaw), now_ms)

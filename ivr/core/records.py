@@ -1,6 +1,6 @@
 """What the core keeps of a turn, of a reply, and of exchanges whose words have not all come yet."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from callflows.engine import FlowState
@@ -21,6 +21,8 @@ class ReplyKind(StrEnum):
     ANSWER = "answer"
     PROMPT = "prompt"
     """Our own words: a reprompt, a request to say it again, a goodbye."""
+    STEP = "step"
+    """The flow's own words: nobody's turn makes them out of date, only the flow's next step."""
 
 
 @dataclass(slots=True)
@@ -56,6 +58,8 @@ class Turn:
     usage: Usage = field(default_factory=Usage)
     state: str = ""
     """The state snapshot the model was last shown for this turn."""
+    settled: bool = False
+    """The flow has acted upon it: speech that follows is a turn of its own."""
 
     def has_all_words(self) -> bool:
         """Every item's transcription has ended, one way or the other."""
@@ -63,7 +67,8 @@ class Turn:
 
     def is_empty(self) -> bool:
         """All transcripts are there and hold no word that asks for anything: noise, not a turn (B051)."""
-        return self.has_all_words() and (self.is_noise or all(self.words[i] == "" for i in self.items))
+        says_nothing = self.is_noise or all(self.words[i] == "" for i in self.items if i in self.words)
+        return self.has_all_words() and says_nothing and not self.settled
 
     def text(self) -> str:
         """The best text there is: final words, else partials."""
@@ -120,6 +125,15 @@ class OwnWords:
     kind: ReplyKind
     text: str
     ending: Ending | None = None
+    audio: str = ""
+    """A file to be played instead, by its path in the flow file."""
+    interruptible: bool = True
+    begins: bool = False
+    """No text: the model itself begins to speak, in the part of the flow it has come to."""
+
+    def spoken(self) -> "OwnWords":
+        """The same words by voice, without a file."""
+        return replace(self, audio="")
 
 
 @dataclass(slots=True)
@@ -147,6 +161,12 @@ class SpokenReply:
     first_audio_at_ms: float | None = None
     is_complete: bool = False
     ending: Ending | None = None
+    words: OwnWords | None = None
+    """What it says, if it is words of ours."""
+
+    def is_file(self) -> bool:
+        """Nobody's voice: a sound file of the business."""
+        return self.words is not None and bool(self.words.audio)
 
     def note(self, call: ReplyCall) -> None:
         """Keep a call until the reply is complete. One told twice is one call; one not on offer is none."""

@@ -90,11 +90,11 @@ class Saying:
         return self.playback.clear(now_ms)
 
     def own_words(self) -> OwnWords | None:
-        """What of our own is being said, to be said again; `None` for an answer."""
+        """What of our own is being said, to be said again; `None` for an answer. A file is spoken then."""
         reply = self.reply
-        if reply is None or reply.kind is ReplyKind.ANSWER or not reply.exact_text:
+        if reply is None or reply.kind is ReplyKind.ANSWER or reply.words is None:
             return None
-        return OwnWords(reply.kind, reply.exact_text, reply.ending)
+        return reply.words.spoken()
 
     def left_ms(self) -> float:
         """How much of what has come has not been heard."""

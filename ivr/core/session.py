@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
+from callflows import engine
 from ivr.core.asking import Asking
 from ivr.core.commands import Command, EndReason, ReopenModel, SessionConfig
 from ivr.core.deadlines import Deadline, Deadlines
-from ivr.core.dialogue import Dialogue
 from ivr.core.events import (
     Event,
     Handover,
@@ -31,6 +31,7 @@ from ivr.core.events import (
     TranscriptFailed,
     TurnCommitted,
 )
+from ivr.core.flowtalk import FlowDialogue
 from ivr.core.hearing import Hearing
 from ivr.core.media import InboundMedia
 from ivr.core.network import NetworkState, Reception
@@ -73,7 +74,7 @@ class CallCore:
         mode, silence = setup.business.orchestration, self._media.silence
         patience = Patience(mode, self._hearing, silence, self._deadlines, setup.tuning)
         self._asking = Asking(setup, self._hearing, delivery, patience.threshold, self._network, now_ms)
-        self._dialogue = Dialogue(setup, self._hearing, self._asking, patience, self._deadlines)
+        self._dialogue = FlowDialogue(setup, self._hearing, self._asking, patience, self._deadlines)
         self._playback = self._dialogue.saying.playback
         self._limit_ms = now_ms + setup.business.limits.max_call_minutes * 60_000
         self._deadlines.set(Deadline.LIMIT, self._limit_ms)
@@ -168,13 +169,16 @@ class CallCore:
 
     def _line_frame(self, frame: LineFrame, now_ms: float) -> None:
         if not self._dialogue.is_over:
-            self._dialogue.out += self._media.receive(frame, now_ms)
+            muted = self._dialogue.is_muted()
+            self._dialogue.out += self._media.receive(frame, now_ms, muted=muted)
 
     def _line_digit(self, digit: LineDigit, now_ms: float) -> None:
-        """No node of today's flows asks for keys; a key press still shows that somebody is there."""
+        """A key shows that somebody is there, whether or not the flow waits for one."""
         self._prompts = 0
         self._deadlines.clear(Deadline.SILENCE)
         self._stirred_at_ms = now_ms
+        if not self._dialogue.is_over:
+            self._dialogue.key(digit.digit, now_ms)
 
     def _line_mark(self, mark: LineMark, now_ms: float) -> None:
         self._playback.mark(mark.name, now_ms)
@@ -294,12 +298,17 @@ class CallCore:
                 self._stirred_at_ms,
             )
             since_ms = max(at_ms for at_ms in marks_ms if at_ms is not None)
-            due_ms = since_ms + self._setup.business.limits.silence_s * 1_000
+            awaited = self._dialogue.flowing.awaited()
+            silence_s = self._setup.business.limits.silence_s if awaited is None else awaited.silence_s
+            due_ms = since_ms + silence_s * 1_000
             self._deadlines.set(Deadline.SILENCE, max(due_ms, unsettled_ms))
 
     def _silence(self, now_ms: float) -> None:
         if not self._dialogue.turns.is_resting() or self._hearing.open.closed:
             return  # the caller began, or ended, a turn at this very moment
+        if self._dialogue.flowing.awaited() is not None:
+            self._dialogue.flow_takes(engine.Silence(), now_ms)
+            return
         self._prompts += 1
         if self._prompts <= self._setup.business.limits.reprompts:
             self._dialogue.say(OwnWords(ReplyKind.PROMPT, STILL_THERE), now_ms)

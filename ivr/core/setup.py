@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from callflows.engine import FlowState
+from callflows.engine import Action, FlowState
 from callflows.model import Business
 from ivr.core.speaking import SpeedBy, SpeedState, VoiceProfile
 from memory.model import CallSnapshot
@@ -51,6 +51,10 @@ class CallSetup:
     flow: FlowState
     opening: str
     """Said first, word for word; empty: nothing is said first."""
+    first: tuple[Action, ...] = ()
+    """What the flow does after the opening."""
+    caller: str | None = None
+    """The caller's number (E.164), for the flow's conditions."""
     resumed: bool = False
     """The thread of a dropped call goes on: the caller may decline and start afresh."""
     exchange_no: int = 1

@@ -7,12 +7,10 @@ from ivr.core.asking import Asking
 from ivr.core.commands import CallOutput, Command, EndReason, UpdateSession
 from ivr.core.directives import Effect
 from ivr.core.events import ReplyCall, ReplyStatus
+from ivr.core.flowing import GOODBYE, ONE_MOMENT, Flowing
 from ivr.core.functions import START_AFRESH, FlowStep, Outcome
 from ivr.core.records import Ending, OwnWords, SpokenReply, Turn
 from ivr.core.turns import Sign
-
-GOODBYE = "Goodbye."
-ONE_MOMENT = "One moment, please. I'm connecting you."
 
 
 @dataclass(slots=True)
@@ -29,10 +27,11 @@ class Steered:
 class Steering:
     """Applies calls in the order in which they were made, each once."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: Asking, flowing: Flowing) -> None:
         self._asking = asking
+        self._flowing = flowing
 
-    def apply(self, reply: SpokenReply, status: ReplyStatus, turn: Turn | None) -> Steered:
+    def apply(self, reply: SpokenReply, status: ReplyStatus, turn: Turn | None, now_ms: float) -> Steered:
         """Carry out the calls of a complete reply; their outputs go to the turn, as pairs for the next input.
 
         A reply that was stopped before it said anything has failed.
@@ -44,7 +43,7 @@ class Steering:
         audible = not silent or bool(reply.held)
         steered = Steered(Sign.ANSWERED)
         for call in reply.calls:
-            outcome = self._apply(call, turn, audible=audible)
+            outcome = self._apply(call, turn, now_ms, audible=audible)
             if turn is not None:
                 turn.outputs.append(CallOutput(call.call_id, call.name, call.arguments, outcome.output))
             self._take_effect(call.name, outcome, reply, steered)
@@ -54,12 +53,22 @@ class Steering:
         if reply.ending is not None and not audible:  # an end that nobody was told of: say so first
             steered.sign = Sign.CALLS
             steered.words = OwnWords(reply.kind, _farewell(reply.ending), reply.ending)
+        elif steered.sign is Sign.CALLS and self._flowing.has_words():
+            steered.words = self._flowing.next_words()
+            if turn is not None:
+                turn.settled = True
         return steered
 
-    def _apply(self, call: ReplyCall, turn: Turn | None, *, audible: bool) -> Outcome:
+    def _apply(self, call: ReplyCall, turn: Turn | None, now_ms: float, *, audible: bool) -> Outcome:
         asking = self._asking
-        situation = asking.situation(turn)
-        return asking.functions.apply(asking.flow, call.name, call.arguments, situation, audible=audible)
+        return asking.functions.apply(
+            asking.flow,
+            call.name,
+            call.arguments,
+            asking.moment(now_ms),
+            asking.situation(turn),
+            audible=audible,
+        )
 
     def _take_effect(self, name: str, outcome: Outcome, reply: SpokenReply, steered: Steered) -> None:
         match outcome.effect:
@@ -67,12 +76,20 @@ class Steering:
                 apply(self._asking)
                 if changes_session:
                     steered.orders.append(UpdateSession(self._asking.config()))
-            case FlowStep() as step if reply.ending is None:
-                reply.ending = _ending(step)
-                if reply.ending is None:  # the flow takes its last step only when the call really ends
-                    self._asking.flow = step.state
-                    self._asking.resumed = self._asking.resumed and name != START_AFRESH.name
-                    steered.moved = True
+            case FlowStep() as step if reply.ending is None and not self._flowing.is_ending:
+                self._move(name, step, reply, steered)
+
+    def _move(self, name: str, step: FlowStep, reply: SpokenReply, steered: Steered) -> None:
+        """The flow goes on: by what it has to say itself, if it has."""
+        if any(isinstance(action, engine.Say | engine.Begin) for action in step.actions):
+            self._flowing.carry(engine.Step(step.state, step.actions))
+        else:
+            reply.ending = _ending(step)
+            if reply.ending is not None:
+                return  # the flow takes its last step only when the call really ends
+            self._asking.flow = step.state
+        self._asking.resumed = self._asking.resumed and name != START_AFRESH.name
+        steered.moved = True
 
 
 def _ending(step: FlowStep) -> Ending | None:

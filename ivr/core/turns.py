@@ -58,6 +58,8 @@ class Sign(StrEnum):
     ANSWERED = "answered"
     FAILED = "failed"
     PLAYED = "played"
+    KEYED = "keyed"
+    """A key that the flow waits for: what is being said, or asked for, is over."""
     CONFIRMED = "confirmed"
     REFUTED = "refuted"
     MODEL_READY = "model_ready"
@@ -99,8 +101,10 @@ PLAYOUT: dict[tuple[Playout, Sign], tuple[Playout, tuple[Act, ...]]] = {
     (P.SILENT, S.AUDIO): (P.PLAYING, ()),
     (P.PLAYING, S.SPEECH_BEGAN): (P.HELD, (A.HOLD,)),
     (P.PLAYING, S.CONFIRMED): (P.SILENT, (A.CUT,)),
+    (P.PLAYING, S.KEYED): (P.SILENT, (A.CUT,)),
     (P.PLAYING, S.PLAYED): (P.SILENT, (A.FINISH,)),
     (P.HELD, S.CONFIRMED): (P.SILENT, (A.CUT,)),
+    (P.HELD, S.KEYED): (P.SILENT, (A.CUT,)),
     (P.HELD, S.REFUTED): (P.PLAYING, (A.REPLAY,)),
     (P.HELD, S.MODEL_LOST): (P.PLAYING, (A.REPLAY,)),  # nobody will tell us any more whether it was speech
 }
@@ -115,6 +119,10 @@ REPLY: dict[tuple[Reply, Sign], tuple[Reply, tuple[Act, ...]]] = {
     (R.GATHERING, S.TURN_READY): (R.ASKED, (A.ASK,)),
     (R.GATHERING, S.TURN_EMPTY): (R.NONE, (A.DROP_TURN,)),
     (R.GATHERING, S.MODEL_LOST): (R.AWAY, (A.REOPEN_TURN,)),
+    (R.GATHERING, S.KEYED): (R.NONE, (A.DROP_TURN,)),
+    (R.ASKED, S.KEYED): (R.NONE, (A.CANCEL, A.REOPEN_TURN)),
+    (R.STREAMING, S.KEYED): (R.NONE, (A.CANCEL,)),
+    (R.DEFERRED, S.KEYED): (R.NONE, (A.DROP_TURN,)),
     (R.ASKED, S.SPEECH_BEGAN): (R.NONE, (A.CANCEL, A.REOPEN_TURN)),
     (R.ASKED, S.TURN_EMPTY): (R.NONE, (A.CANCEL, A.DROP_TURN)),
     (R.ASKED, S.AUDIO): (R.STREAMING, ()),

@@ -4,6 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from callflows.model import Business, Target, referred
+from callflows.nodes.registry import KINDS
 from callflows.schema import json_schema
 from tests.unit.callflows.examples import clinic
 
@@ -60,5 +61,5 @@ def test_the_schema_describes_the_file() -> None:
     assert set(schema["required"]) == {"id", "name", "numbers", "timezone", "greeting", "start", "nodes"}
     assert schema["additionalProperties"] is False
     node = next(iter(schema["properties"]["nodes"]["patternProperties"].values()))
-    assert set(node["discriminator"]["mapping"]) == {"talk", "transfer", "hangup"}
+    assert set(node["discriminator"]["mapping"]) == set(KINDS)
     assert schema["$defs"]["ResumePolicy"]["properties"]["within"]["type"] == "string"

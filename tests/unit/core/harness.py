@@ -151,10 +151,12 @@ class World:
     ) -> None:
         self.now_ms = START_MS
         self.business = business or clinic()
+        first = engine.begin(self.business, engine.Moment())
         self.setup = CallSetup(
             call_id=call_id,
             business=self.business,
-            flow=engine.start(self.business),
+            flow=first.state,
+            first=first.actions,
             opening=self.business.greeting if opening is None else opening,
             resumed=resumed,
             speed=speed or SpeedState(),
@@ -167,6 +169,7 @@ class World:
         self.latency_ms = 15.0
         self.recall_ms: float | None = 50
         self.window = Window()
+        self.files: set[str] = set()
         self.refused_opens = 0
         self.phone = Phone()
         self.sent: list[tuple[float, do.Command]] = []
@@ -241,6 +244,12 @@ class World:
             done = ev.TranscriptFailed(item, "x") if words is None else ev.TranscriptDone(item, words)
             self._at(closed_ms + words_after_ms, done, "vad")
         return item
+
+    def press(self, *digits: str, each_ms: float = 100) -> None:
+        """The caller presses keys."""
+        for digit in digits:
+            self.happen(ev.LineDigit(digit))
+            self.run(each_ms)
 
     def lose_model(self, *, permanent: bool = False) -> None:
         """The model session ends now; nothing of it comes any more."""
@@ -338,6 +347,8 @@ class World:
                 self._heard_by_model_ms += len(command.ulaw) / 8 + command.missing_ms
             case do.StartReply():
                 self._reply(command)
+            case do.PlayFile(reply_id, path):
+                self._play_file(reply_id, path)
             case do.CancelReply(reply_id):
                 self._forget(lambda due: due.source == f"reply:{reply_id}")
                 done = ev.ReplyDone(reply_id, ev.ReplyStatus.CANCELLED)
@@ -360,6 +371,10 @@ class World:
         text = command.instructions.rpartition("Say exactly: ")
         answer = speech(text[2], self.own_words_ms) if text[1] else self._next_answer()
         self._play_script(command.reply_id, answer)
+
+    def _play_file(self, reply_id: str, path: str) -> None:
+        self._replies[reply_id] = len(self._replies) + 1
+        self._play_script(reply_id, Answer(audio_ms=1_000) if path in self.files else FAILED)
 
     def _next_answer(self) -> Answer:
         return self.answers.popleft() if self.answers else speech("Fine.")

@@ -6,11 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from callflows import engine
+from callflows.model import Business
 from ivr.core import commands as do
 from ivr.core import events as ev
 from ivr.core.session import CallCore
 from ivr.core.setup import CallSetup
 from memory.model import Window
+from tests.unit.core.flows import bank
 from tests.unit.core.harness import clinic
 
 START_MS = 1_000.0
@@ -20,7 +22,7 @@ LATEST = "latest"
 
 items = st.sampled_from(["u1", "u2", "u3", "u4"])
 replies = st.sampled_from([LATEST, LATEST, LATEST, "r1-1", "r1-2", "nonsense"])
-texts = st.sampled_from(["", " ", "yes", "When do you open?"])
+texts = st.sampled_from(["", " ", "yes", "When do you open?", "opening hours", "account", "one two", "help"])
 milliseconds = st.integers(-100, 20_000)
 calls = st.sampled_from(
     [
@@ -28,6 +30,7 @@ calls = st.sampled_from(
         ("transfer", '{"target": "desk"}'),
         ("leave_booking", "{}"),
         ("leave_done", "{}"),
+        ("leave_back", "{}"),
         ("defer_response", "{}"),
         ("set_response_speed", '{"speed": 1.1}'),
         ("set_vad_silence_duration", '{"silence_ms": 300}'),
@@ -109,10 +112,12 @@ stories = st.lists(st.one_of(steps.map(lambda step: [step]), scenes, broken_off)
 class Run:
     """One core, fed with anything; marks come back at once, in order, unless the story says otherwise."""
 
-    def __init__(self) -> None:
-        business = clinic()
+    def __init__(self, business: Business | None = None) -> None:
+        business = business or clinic()
         self.now_ms = START_MS
-        setup = CallSetup("CA1", business, engine.start(business), business.greeting, resumed=True)
+        first = engine.begin(business, engine.Moment())
+        setup = CallSetup("CA1", business, first.state, business.greeting, first=first.actions, resumed=True)
+        self.limit_minutes = business.limits.max_call_minutes
         self.core = CallCore(setup, self.now_ms)
         self.commands: list[do.Command] = []
         self.latest = "none"
@@ -132,7 +137,7 @@ class Run:
     def note(self, command: do.Command) -> None:
         """At most one reply is under way: the one before is done, was cancelled, or went with its session."""
         match command:
-            case do.StartReply(reply_id):
+            case do.StartReply(reply_id) | do.PlayFile(reply_id):
                 assert self.under_way == ""
                 self.latest = self.under_way = reply_id
             case do.CancelReply(reply_id):
@@ -177,10 +182,10 @@ def exchange_numbers(run: Run) -> list[int]:
     return [c.exchange.exchange_no for c in run.commands if isinstance(c, do.CommitExchange)]
 
 
-@given(stories, st.booleans())
+@given(stories, st.booleans(), st.booleans())
 @settings(max_examples=300, deadline=None)
-def test_anything_may_happen(story: list[Scene], is_ready: bool) -> None:
-    run = Run()
+def test_anything_may_happen(story: list[Scene], is_ready: bool, has_menus: bool) -> None:
+    run = Run(bank() if has_menus else None)
     if is_ready:
         run.step(300, ev.ModelReady("s"))
     for scene in story:
@@ -200,15 +205,15 @@ def test_anything_may_happen(story: list[Scene], is_ready: bool) -> None:
     assert all(len(c.ulaw) % 160 == 0 for c in run.commands if isinstance(c, do.SendMedia))
 
 
-@given(stories)
+@given(stories, st.booleans())
 @settings(max_examples=100, deadline=None)
-def test_a_call_left_alone_comes_to_an_end(story: list[Scene]) -> None:
+def test_a_call_left_alone_comes_to_an_end(story: list[Scene], has_menus: bool) -> None:
     """No state holds for ever: with the caller silent and the model dumb, the call's limits end it."""
-    run = Run()
+    run = Run(bank() if has_menus else None)
     run.step(300, ev.ModelReady("s"))
     for scene in story:
         for wait_ms, event in scene:
             run.step(wait_ms, event)
-    run.wait(8 * 60_000)
+    run.wait((run.limit_minutes + 3) * 60_000)
     assert run.core.is_over
     assert len(run.of(do.EndCall)) == 1

@@ -7,7 +7,7 @@ import pytest
 from callflows import engine
 from ivr.core import commands as do
 from ivr.core import events as ev
-from ivr.core.steering import GOODBYE, ONE_MOMENT
+from ivr.core.flowing import GOODBYE, ONE_MOMENT
 from memory.model import Form, Window, WindowEntry
 from tests.unit.core.harness import FAILED, START_MS, Answer, World, calling, clinic, remembered, speech
 

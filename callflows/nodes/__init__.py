@@ -1,0 +1,1 @@
+"""The kinds of node a flow is made of, one module each; `registry` lists them once."""

@@ -1,0 +1,159 @@
+"""What a node may know, what it may answer, and what every kind of node declares about itself."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, ClassVar
+
+from callflows.actions import HangUp, Say
+from callflows.part import Part
+from callflows.texts import filled, text_in
+
+Pattern = tuple[str, ...]
+"""A path inside a node: field names, `*` for any one step, `**` for any number of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The caller pressed a key (`0-9*#`)."""
+
+    digit: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeysDone:
+    """No further key came for as long as the node waits between two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The caller said this; empty when it could not be understood."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """The caller said and pressed nothing for as long as the node waits."""
+
+
+Event = Key | KeysDone | Words | Silence
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where the caller stands within a node that waits. `keys` is never journalled."""
+
+    no_input: int = 0
+    no_match: int = 0
+    candidate: Any = None
+    """A value that was read back and waits for a yes."""
+    keys: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """What a node may know when it is asked."""
+
+    language: str
+    now: datetime | None
+    """The business's local time."""
+    region: str
+    """Where numbers without a country code belong: US."""
+    slots: Mapping[str, Any]
+    caller: str | None
+    is_vip: bool
+    is_open: Callable[[str], bool]
+    spoken: Mapping[str, str]
+    """What slots sound like; without the secret ones."""
+    progress: Progress = Progress()
+
+    def text(self, texts: Mapping[str, str]) -> str:
+        """The text in the call's language, its slots filled in; empty if there is none."""
+        return filled(text_in(texts, self.language), self.spoken)
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """What a node waits for. Times in seconds; `keys` says whether keys count, `words` whether speech does."""
+
+    words: bool
+    keys: bool
+    silence_s: float
+    key_wait_s: float
+    secret: bool = False
+    """Nobody but us may hear or keep what is entered now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A node's answer: what is said, then on to `to`, or the end, or staying with `progress`."""
+
+    say: tuple[Say, ...] = ()
+    to: str = ""
+    end: HangUp | None = None
+    target: str = ""
+    """Connect to this transfer target."""
+    target_say: str = ""
+    progress: Progress | None = None
+    slots: Mapping[str, Any] = field(default_factory=dict)
+    secrets: Mapping[str, Any] = field(default_factory=dict)
+    language: str = ""
+
+
+class NodeBase(Part):
+    """What every kind of node declares and does."""
+
+    LINKS: ClassVar[tuple[Pattern, ...]] = ()
+    """Where the names of other nodes stand."""
+    TARGETS: ClassVar[tuple[Pattern, ...]] = ()
+    """Where the names of transfer targets stand."""
+    SCHEDULES: ClassVar[tuple[Pattern, ...]] = ()
+    """Where the names of hours stand."""
+    LANGUAGES: ClassVar[tuple[Pattern, ...]] = ()
+    """Where languages of the business stand."""
+    READS: ClassVar[tuple[Pattern, ...]] = ()
+    """Where the names of slots stand that are looked at."""
+    FILLS: ClassVar[tuple[Pattern, ...]] = ()
+    """Where the names of slots stand that are filled."""
+    TEXTS: ClassVar[tuple[Pattern, ...]] = ()
+    """Where texts by language stand."""
+    CAN_START: ClassVar[bool] = True
+    """Whether a call may begin here."""
+    WAITS: ClassVar[bool] = False
+    """Whether the caller is waited for here; other nodes are passed at once."""
+
+    def enter(self, here: Here) -> Outcome:
+        """The call has come here."""
+        raise NotImplementedError
+
+    def take(self, event: Event, here: Here) -> Outcome:
+        """Something happened while the call waits here."""
+        return Outcome(progress=here.progress)
+
+    def awaits(self, here: Here) -> Awaited | None:
+        """What is waited for; None for a node that does not wait, or whose talk the model leads."""
+        return None
+
+
+def walk(
+    value: Any, pattern: Pattern, path: tuple[str | int, ...] = ()
+) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Every value of nested mappings and lists that a pattern leads to, with its path."""
+    if not pattern:
+        yield path, value
+        return
+    step, rest = pattern[0], pattern[1:]
+    if step == "**":
+        yield from walk(value, rest, path)
+        rest = pattern
+    inner: Iterator[tuple[str | int, Any]]
+    if isinstance(value, Mapping):
+        inner = iter(value.items())
+    elif isinstance(value, list | tuple):
+        inner = iter(enumerate(value))
+    else:
+        return
+    for name, each in inner:
+        if step in ("*", "**") or step == name:
+            yield from walk(each, rest, (*path, name))

@@ -1,0 +1,241 @@
+"""The flow's steps: from a state and an event to the next state and what is to be done. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import phonenumbers
+
+from callflows.actions import Action, Begin, HangUp, Moved, Say, Transfer
+from callflows.commands import command_in, emergency_in
+from callflows.hours import Override, open_by
+from callflows.model import Business, Emergency, Talk
+from callflows.nodes.base import Awaited, Event, Here, Key, NodeBase, Outcome, Progress, Words
+from callflows.nodes.collect import CollectNode
+from callflows.nodes.menu import MenuNode
+from callflows.state import STATE_VERSION, FlowState
+from callflows.texts import text_in
+from callflows.understand import sounds
+
+MAX_STEPS = 64
+"""So many nodes are passed without the caller; a longer way is a circle, and ends the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What a step may know of the world beside the flow. `now` has a zone; None: the time is not known."""
+
+    now: datetime | None = None
+    caller: str | None = None
+    overrides: Mapping[str, Override] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The next state, and what is to be done, in order."""
+
+    state: FlowState
+    actions: tuple[Action, ...]
+
+
+# -- beginning and going on ----------------------------------------------------------------------------------
+
+
+def at_node(business: Business, node: str) -> FlowState:
+    """The state of a call that is at `node` with nothing gathered; an unknown node becomes the start."""
+    return FlowState(STATE_VERSION, node if node in business.nodes else business.start)
+
+
+def begin(business: Business, moment: Moment) -> Step:
+    """A new call, greeted already unless it is a blocked caller: up to where the caller, or the model, is due.
+
+    Where the flow says nothing of its own before a talking node, the greeting is what the caller answers.
+    """
+    state = at_node(business, business.start)
+    if is_blocked(business, moment.caller):
+        say = text_in(business.callers.say, business.language)
+        return Step(replace(state, ended="hung_up"), (HangUp(say),))
+    first = enter(business, state, business.start, moment)
+    speaks = any(isinstance(action, Say) for action in first.actions)
+    return replace(first, actions=tuple(a for a in first.actions[1:] if speaks or not isinstance(a, Begin)))
+
+
+def is_blocked(business: Business, caller: str | None) -> bool:
+    """Whether the business wants nothing to do with this caller."""
+    return caller is not None and caller in business.callers.blocked
+
+
+def again(business: Business, state: FlowState, moment: Moment) -> Step:
+    """A call goes on after a break: the prompt of the node it stands at; a talking node has its own ways."""
+    node = business.node(state.node)
+    if state.ended or node is None or isinstance(node, Talk):
+        return Step(state, ())
+    outcome = node.enter(here(business, state, moment))
+    return _carried(business, state, outcome, moment)
+
+
+def takes_events(business: Business, state: FlowState) -> bool:
+    """Whether the flow itself, not the model, listens to the caller now."""
+    return not state.ended and not isinstance(business.node(state.node), Talk)
+
+
+def awaits(business: Business, state: FlowState) -> Awaited | None:
+    """What is waited for now; None while the model leads the talk, and after the end."""
+    node = business.node(state.node)
+    if state.ended or node is None:
+        return None
+    return node.awaits(here(business, state, Moment()))
+
+
+def step(business: Business, state: FlowState, event: Event, moment: Moment) -> Step:
+    """What comes of an event. In a talking node only emergency words are the flow's business."""
+    node = business.node(state.node)
+    if state.ended or node is None:
+        return Step(state, ())
+    awaited = awaits(business, state)
+    if isinstance(event, Words) and not (awaited is not None and awaited.secret):
+        urgent = emergency_in(business, event.text)
+        if urgent is not None:
+            return _emergency(business, state, urgent, moment)
+    if awaited is None:
+        return Step(state, ())
+    if isinstance(event, Words) and awaited.words:
+        commanded = _command(business, state, event.text, moment)
+        if commanded is not None:
+            return commanded
+    if isinstance(event, Key) and event.digit == "0" and _is_operator_key(business, node, state):
+        return Step(*_transferred(business, state, business.operator or "", "", state.language))
+    return _carried(business, state, node.take(event, here(business, state, moment)), moment)
+
+
+def is_urgent(business: Business, text: str) -> bool:
+    """Whether words are such that a text of the business is said at once."""
+    return emergency_in(business, text) is not None
+
+
+def _is_operator_key(business: Business, node: NodeBase, state: FlowState) -> bool:
+    """`0` reaches the operator from a menu that has no choice beginning with it."""
+    if business.operator is None or not isinstance(node, MenuNode) or state.progress.keys:
+        return False
+    return not any(choice.startswith("0") for choice in node.options)
+
+
+def _emergency(business: Business, state: FlowState, urgent: Emergency, moment: Moment) -> Step:
+    said = Say(here(business, state, moment).text(urgent.say), interruptible=False)
+    if urgent.transfer is not None:
+        done = Step(*_transferred(business, state, urgent.transfer, "", state.language))
+        return replace(done, actions=(said, *done.actions))
+    then = again(business, state, moment)
+    follow = then.actions or (Begin(),)
+    return Step(then.state, (said, *follow))
+
+
+def _command(business: Business, state: FlowState, text: str, moment: Moment) -> Step | None:
+    match command_in(business, state.language or business.language, text):
+        case "operator" if business.operator is not None:
+            return Step(*_transferred(business, state, business.operator, "", state.language))
+        case "repeat":
+            return again(business, state, moment)
+        case "start_over":
+            fresh = replace(at_node(business, business.start), language=state.language)
+            return enter(business, fresh, business.start, moment)
+        case "goodbye":
+            return Step(replace(state, ended="hung_up"), (HangUp(""),))
+        case _:
+            return None
+
+
+# -- moving --------------------------------------------------------------------------------------------------
+
+
+def enter(business: Business, state: FlowState, name: str, moment: Moment) -> Step:
+    """Go to a node, and on through all that need nobody. A talking node reached so is begun by the model."""
+    actions: list[Action] = [Moved(name)]
+    state = replace(state, node=name, progress=Progress())
+    for _ in range(MAX_STEPS):
+        node = business.nodes[state.node]
+        if isinstance(node, Talk):
+            actions.append(Begin())
+            return Step(state, tuple(actions))
+        outcome = node.enter(here(business, state, moment))
+        state, done = _applied(business, state, outcome)
+        actions += done
+        if not outcome.to:
+            return Step(state, tuple(actions))
+        actions.append(Moved(outcome.to))
+        state = replace(state, node=outcome.to, progress=Progress())
+    return Step(replace(state, ended="hung_up"), (*actions, HangUp("")))
+
+
+def _carried(business: Business, state: FlowState, outcome: Outcome, moment: Moment) -> Step:
+    """An outcome of the present node, carried out."""
+    after, actions = _applied(business, state, outcome)
+    if not outcome.to:
+        return Step(after, tuple(actions))
+    onward = enter(business, after, outcome.to, moment)
+    return replace(onward, actions=(*actions, *onward.actions))
+
+
+def _applied(business: Business, state: FlowState, outcome: Outcome) -> tuple[FlowState, list[Action]]:
+    """The state after an outcome, without the way it leads."""
+    state = replace(
+        state,
+        slots={**state.slots, **outcome.slots},
+        secrets={**state.secrets, **outcome.secrets},
+        language=_language(business, outcome.language) if outcome.language else state.language,
+        progress=outcome.progress if outcome.progress is not None else state.progress,
+    )
+    actions: list[Action] = [said for said in outcome.say if said.text or said.audio]
+    if outcome.target:
+        state, done = _transferred(business, state, outcome.target, outcome.target_say, state.language)
+        return state, [*actions, *done]
+    if outcome.end is not None:
+        return replace(state, ended="hung_up"), [*actions, outcome.end]
+    return state, actions
+
+
+def _language(business: Business, language: str) -> str:
+    return "" if language == business.language else language
+
+
+def _transferred(
+    business: Business, state: FlowState, name: str, say: str, language: str
+) -> tuple[FlowState, tuple[Action, ...]]:
+    target = business.transfers[name]
+    words = say or text_in(target.say, language or business.language)
+    return replace(state, ended="transferred", target=name), (Transfer(name, target.number, words),)
+
+
+def transferred(business: Business, state: FlowState, name: str) -> Step:
+    """Connect the caller to one of the business's targets."""
+    return Step(*_transferred(business, state, name, "", state.language))
+
+
+# -- what a node may know ------------------------------------------------------------------------------------
+
+
+def here(business: Business, state: FlowState, moment: Moment) -> Here:
+    """The node's view of the call."""
+    language = state.language or business.language
+    now = moment.now.astimezone(ZoneInfo(business.timezone)) if moment.now is not None else None
+    kinds = {n.slot: n.kind for n in business.nodes.values() if isinstance(n, CollectNode)}
+    return Here(
+        language=language,
+        now=now,
+        region=phonenumbers.region_code_for_number(phonenumbers.parse(business.numbers[0])) or "US",
+        slots={**state.slots, **state.secrets},
+        caller=moment.caller,
+        is_vip=moment.caller is not None and moment.caller in business.callers.vip,
+        is_open=lambda name: open_by(name, business.hours, moment.overrides, now, business.timezone),
+        spoken={name: _sounds(value, kinds.get(name), language) for name, value in state.slots.items()},
+        progress=state.progress,
+    )
+
+
+def _sounds(value: Any, kind: Any, language: str) -> str:
+    try:
+        return sounds(value, kind, language)
+    except ValueError:  # a slot of an older flow file that was of another kind
+        return str(value)

@@ -1,0 +1,75 @@
+"""Where a call stands in its flow: small, versioned, JSON; journalled at each step. Secrets never are."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from callflows.model import Business
+from callflows.nodes.base import Progress
+
+STATE_VERSION = 1
+NO_PROGRESS = Progress()
+
+
+@dataclass(frozen=True, slots=True)
+class FlowState:
+    """Where a call stands. `ended` is empty while the flow goes on, then `transferred` or `hung_up`.
+
+    `target` names the transfer target once transferred; `language` is empty for the business's own.
+    """
+
+    version: int
+    node: str
+    slots: dict[str, Any] = field(default_factory=dict, hash=False)
+    ended: str = ""
+    target: str = ""
+    language: str = ""
+    progress: Progress = NO_PROGRESS
+    secrets: dict[str, Any] = field(default_factory=dict, hash=False, repr=False)
+    """Lost when another process takes the call: they are asked for again, never written down."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON-compatible dict, without secrets and without keys half entered."""
+        stored: dict[str, Any] = {
+            "version": self.version,
+            "node": self.node,
+            "slots": dict(self.slots),
+            "ended": self.ended,
+            "target": self.target,
+        }
+        if self.language:
+            stored["language"] = self.language
+        progress = asdict(self.progress)
+        del progress["keys"]
+        if any(progress.values()) or progress["candidate"] is not None:
+            stored["progress"] = progress
+        return stored
+
+    @classmethod
+    def from_json(cls, data: object, business: Business) -> "FlowState":
+        """What `to_json` gave, for the business as it is now. Never raises.
+
+        A node that has vanished, or waits for nobody any more, becomes the start; what cannot be read is left out.
+        """
+        stored: Mapping[str, Any] = data if isinstance(data, dict) else {}
+        node, slots, ended, target = (stored.get(key) for key in ("node", "slots", "ended", "target"))
+        there = business.node(node) if isinstance(node, str) else None
+        known = there is not None and (bool(ended) or there.WAITS)
+        language = stored.get("language")
+        return cls(
+            STATE_VERSION,
+            node if isinstance(node, str) and known else business.start,
+            dict(slots) if isinstance(slots, dict) else {},
+            ended if isinstance(ended, str) else "",
+            target if isinstance(target, str) and target in business.transfers else "",
+            language if isinstance(language, str) and language in business.languages else "",
+            _progress(stored.get("progress")) if known else Progress(),
+        )
+
+
+def _progress(data: object) -> Progress:
+    stored: Mapping[str, Any] = data if isinstance(data, dict) else {}
+    counts = [stored.get(key) for key in ("no_input", "no_match")]
+    no_input, no_match = (n if isinstance(n, int) and 0 <= n <= 5 else 0 for n in counts)
+    candidate = stored.get("candidate")
+    return Progress(no_input, no_match, candidate if isinstance(candidate, str | int | float) else None)

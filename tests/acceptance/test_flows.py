@@ -1,0 +1,70 @@
+"""Flows on a real line: keys go from the telephone to the menu and back as exact words."""
+
+from ivr.core.dialogue import SAY_AGAIN
+from ivr.phone.record import EndReason, EventKind
+from ivr.phone.script import AfterReply, Dtmf
+from memory.calls import CallStatus
+from tests.acceptance.businesses import FRONT_DESK, Json
+from tests.acceptance.line import say
+from tests.acceptance.model import GREETING, turn
+from tests.acceptance.world import Act, Place
+
+MENU: Json = {
+    "start": "menu",
+    "operator": "front_desk",
+    "nodes": {
+        "menu": {
+            "type": "menu",
+            "say": "For your PIN press one, for the hours press two.",
+            "options": {"1": {"to": "pin"}, "2": {"to": "hours", "words": ["opening hours"]}},
+        },
+        "pin": {
+            "type": "collect",
+            "slot": "pin",
+            "kind": "digits",
+            "max_digits": 4,
+            "by": "keys",
+            "secret": True,
+            "say": "Enter it now.",
+            "to": "thanks",
+        },
+        "thanks": {"type": "hangup", "say": "Thank you and goodbye."},
+        "hours": {"type": "say", "say": "We open at nine.", "to": "menu"},
+    },
+}
+
+
+async def keys_lead_through_a_menu(place: Place) -> None:
+    """What `ivr call --dtmf` does: the last of the keys ends the entry, and that the call."""
+    async with place.world([GREETING], flows={"alpha": MENU}) as world:
+        record = await world.call(
+            Dtmf("2", AfterReply(900)), Dtmf("1", AfterReply(900)), Dtmf("7391", AfterReply(900))
+        )
+        row = await world.ended(record.call_sid)
+
+        assert (record.violations, record.end) == ((), EndReason.SERVICE_HUNG_UP)
+        assert row.status is CallStatus.FINISHED
+        assert [e.text for e in record.of(EventKind.DTMF)] == list("217391")
+        said = world.model.own_words()
+        assert said[:2] == ["Alpha Dental, how can I help you?", MENU["nodes"]["menu"]["say"]]
+        assert said[-2:] == ["Enter it now.", "Thank you and goodbye."]
+        assert f"We open at nine. {MENU['nodes']['menu']['say']}" in said
+        assert place.rows("SELECT count(*) FROM calls WHERE snapshot::text LIKE '%7391%'") == [(0,)]
+        assert "7391" not in str(world.watch.logs)
+
+
+async def words_choose_and_zero_reaches_the_operator(place: Place) -> None:
+    script = [GREETING, turn("your opening hours please", "never said")]
+    async with place.world(script, flows={"alpha": MENU}) as world:
+        record = await world.call(say(gap_ms=900), Dtmf("0", AfterReply(900)))
+        row = await world.ended(record.call_sid)
+
+        assert row.status is CallStatus.TRANSFERRED
+        assert f"Dial {FRONT_DESK}" in [e.text for e in record.of(EventKind.VERB)]
+        assert SAY_AGAIN.text not in world.model.own_words()
+        ((user_text, _),) = await world.words(record.call_sid)
+        assert user_text == "your opening hours please"
+
+
+async def test_menus_by_key_and_voice(act: Act) -> None:
+    await act(keys_lead_through_a_menu, words_choose_and_zero_reaches_the_operator)
