@@ -73,12 +73,7 @@ class RateCall:
         self._core = CallCore(setup, self._now_ms)
         config = self._core.config()
         self._speed = config.speed
-        vad = ServerVad(
-            threshold=config.vad_threshold,
-            prefix_padding_ms=config.prefix_padding_ms,
-            silence_duration_ms=config.silence_ms,
-        )
-        self._buffer = InputBuffer(Pcmu(), vad)
+        self._buffer = InputBuffer(Pcmu(), _vad(config))
         self._phone = _Phone()
         self._frames = 0
         self._items = 0
@@ -143,6 +138,7 @@ class RateCall:
                 self._events.append(ev.Recalled(turn_no, Window()))
             case do.UpdateSession(config):
                 self._speed = config.speed
+                self._buffer.detect(_vad(config))
             case do.StartReply(tools=tools) if tools:  # without them: a prompt of the core's own, left unsaid
                 self._asked = command
             case do.CancelReply(reply_id):
@@ -164,6 +160,14 @@ class RateCall:
     @property
     def _item(self) -> str:
         return f"item{self._items}"
+
+
+def _vad(config: do.SessionConfig) -> ServerVad:
+    return ServerVad(
+        threshold=config.vad_threshold,
+        prefix_padding_ms=config.prefix_padding_ms,
+        silence_duration_ms=config.silence_ms,
+    )
 
 
 def _estimate(state: str) -> float | None:
