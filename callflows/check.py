@@ -40,7 +40,7 @@ def _unused_targets(business: Business) -> Iterator[_Said]:
     for node in business.nodes.values():
         used.update(business.allowed_transfers(node) if isinstance(node, Talk) else ())
     for name in business.transfers:
-        if name not in used and name != business.on_model_down.transfer:
+        if name not in used and name not in (business.on_model_down.transfer, business.spending.transfer):
             yield ("transfers", name), f"no node transfers to `{name}`", "allow it in a node, or take it out"
 
 
@@ -88,6 +88,10 @@ def _language(business: Business) -> Iterator[_Said]:
             "a failure is told in English",
             "give `on_model_down: say:` in your language",
         )
+    spending = business.spending
+    limited = spending.per_call_usd is not None or spending.per_month_usd is not None
+    if limited and "say" not in spending.model_fields_set:
+        yield ("spending",), "a spent ceiling is told in English", "give `spending: say:` in your language"
 
 
 def _wrong_endings(path: Path) -> list[FlowFault]:

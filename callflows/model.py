@@ -111,6 +111,23 @@ class MemoryUse(Part):
     )
 
 
+class Spending(Part):
+    """Ceilings in US dollars, by the estimate of memory/prices.toml; none where left out."""
+
+    per_call_usd: float | None = Field(None, gt=0, allow_inf_nan=False, description="What one call may cost.")
+    per_month_usd: float | None = Field(
+        None,
+        gt=0,
+        allow_inf_nan=False,
+        description="What all calls of a calendar month may cost (the zone's).",
+    )
+    say: SpokenNow = Field(
+        "I'm sorry, I have to end our call here. Please call again. Goodbye.",
+        description="What the caller is told when a ceiling is reached, before being connected or hung up on.",
+    )
+    transfer: Name | None = Field(None, description="The target to connect the caller to then.")
+
+
 class ModelDown(Part):
     """What a caller hears, by the telephone network's own voice, when there is no speech model."""
 
@@ -181,6 +198,7 @@ class Business(Part):
     resume: ResumePolicy = ResumePolicy()
     limits: Limits = Limits()
     memory: MemoryUse = MemoryUse()
+    spending: Spending = Spending()
     retention_days: int | None = Field(
         None,
         ge=1,
@@ -207,7 +225,8 @@ class Business(Part):
     @model_validator(mode="after")
     def _names_lead_somewhere(self) -> Self:
         targets, links = referred(self.nodes)
-        targets |= {name for name in (self.on_model_down.transfer, self.operator) if name is not None}
+        named = (self.on_model_down.transfer, self.spending.transfer, self.operator)
+        targets |= {name for name in named if name is not None}
         targets |= {each.transfer for each in self.emergency if each.transfer is not None}
         lost = sorted((targets - self.transfers.keys()) | (links - self.nodes.keys()) | self._lost())
         first = self.node(self.start)

@@ -15,6 +15,9 @@ from callflows.nodes.registry import KINDS
 Named = Iterator[tuple[Path, str]]
 
 
+_NAMED_TARGETS: tuple[Path, ...] = (("on_model_down", "transfer"), ("spending", "transfer"), ("operator",))
+
+
 def reference_faults(document: Document) -> list[FlowFault]:
     """Unknown names of all kinds, a start that cannot start, nodes nothing leads to, transfers to oneself."""
     found = [*_start(document), *_own_number(document), *_unreachable(document), *_circles(document)]
@@ -96,7 +99,7 @@ def _targets(document: Document) -> Named:
     emergencies = document.at("emergency")
     count = len(emergencies) if isinstance(emergencies, list) else 0
     paths: list[Path] = [("emergency", index, "transfer") for index in range(count)]
-    yield from _texts(document, [("on_model_down", "transfer"), ("operator",), *paths])
+    yield from _texts(document, [*_NAMED_TARGETS, *paths])
     yield from _from_nodes(document, "TARGETS")
 
 

@@ -19,10 +19,11 @@ from ivr.errors import CallthreadError, ConfigError
 from ivr.foundations import flow_folder
 from ivr.jobs import run_jobs
 from ivr.numbers import connect_number, list_numbers
-from ivr.operate import migrate_database, print_call, print_calls
+from ivr.operate import CostQuery, migrate_database, print_call, print_calls, print_costs
 from ivr.sandbox import __main__ as sandbox_program
 from ivr.server import run
 from ivr.settings import Settings
+from memory.store_costs import CostKey
 
 app = typer.Typer(
     help="A telephone service that answers a business's number with a speech model and never loses the thread.",
@@ -253,6 +254,20 @@ def numbers_connect(
     Prints what they were before. Example: IVR_PUBLIC_URL=https://ivr.example.com ivr numbers connect +16175550140
     """
     connect_number(_settings(), out, number)
+
+
+@app.command("costs")
+def costs_command(
+    business: Annotated[str, typer.Option(help="The business's id; default: all of them.")] = "",
+    month: Annotated[str, typer.Option(help="Only this month of the business's zone, like 2026-11.")] = "",
+    by: Annotated[CostKey, typer.Option(help="What to add up by.")] = CostKey.MONTH,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """What calls have cost, by the estimate made with each turn. `ivr calls show` has it turn by turn.
+
+    Example: ivr costs --business corner-bakery --month 2026-11 --by caller
+    """
+    _run(print_costs(_settings(), out, CostQuery(business, month, by), as_json=as_json))
 
 
 @db_app.command("upgrade")

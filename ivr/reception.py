@@ -13,7 +13,7 @@ from callflows.model import Business
 from callflows.parse import FlowBook
 from ivr.call import Call, CallEnd, Surroundings, no_prompts
 from ivr.core.commands import ReportTurn
-from ivr.core.events import LineClosed
+from ivr.core.events import CeilingReached, LineClosed
 from ivr.core.records import UNHEARD_WORDS
 from ivr.core.session import CallCore
 from ivr.core.setup import CallSetup, Tuning, restore
@@ -21,8 +21,9 @@ from ivr.errors import CallTakenOver, StorageUnavailable
 from ivr.observe import Metrics
 from ivr.pacing import MonotonicClock, Pacer
 from ivr.ports import CallerLink, ModelLink
-from ivr.registry import Registry
+from ivr.registry import NOBODY_ANSWERED, Registry
 from ivr.remembering import Claim, Prices, StoreJournal, StoreRecall, in_our_terms
+from ivr.spending import Budgets, Meter
 from ivr.spooling import Spool
 from ivr.telemetry import LineFigures
 from ivr.voicebook import VoiceBook
@@ -99,6 +100,7 @@ class Reception:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._budgets = Budgets(parts.store)
         self._live: dict[str, LiveCall] = {}
         self._handing_over = False
 
@@ -118,7 +120,9 @@ class Reception:
         except CallTakenOver:
             log.info("call_is_over_already")
             return
-        await self._run(line, claim, beginning)
+        meter = Meter(parts.prices, await self._budgets.left_usd(business, start.call_sid))
+        setup = replace(beginning.setup, is_spent=meter.is_spent)
+        await self._run(line, claim, replace(beginning, setup=setup), meter)
 
     def hand_over(self) -> None:
         """This worker stops: every call leaves at its next quiet moment, those that begin just now too."""
@@ -138,7 +142,7 @@ class Reception:
         except TimeoutError:
             log.warning("older_stream_lingers")
 
-    async def _run(self, line: CallerLink, claim: Claim, beginning: Beginning) -> None:
+    async def _run(self, line: CallerLink, claim: Claim, beginning: Beginning, meter: Meter) -> None:
         parts, sid = self._parts, claim.call_sid
         core = CallCore(beginning.setup, parts.clock.now_ms())
         figures = LineFigures(parts.metrics, core.reception)
@@ -158,7 +162,7 @@ class Reception:
                 journal=journal,
                 clock=parts.clock,
                 subscribe=parts.pacer.subscribe,
-                on_turn=lambda turn: self._report(turn, figures),
+                on_turn=lambda turn: self._turn_over(turn, figures, meter, live),
                 prompt=parts.prompt,
                 on_end=lambda end: parts.registry.knows_end(
                     sid, claim.owner.business_id, end, claim.held_epoch
@@ -214,6 +218,7 @@ class Reception:
             flow=again.state,
             first=again.actions,
             opening=restored.opening or LINE_BROKE,
+            was_transferred=restored.opening == NOBODY_ANSWERED,
             resumed=restored.resumed,
             exchange_no=restored.exchange_no,
             speed=restored.speed,
@@ -265,6 +270,13 @@ class Reception:
             voice=self._parts.voices.of(business.voice),
             tuning=self._parts.tuning,
         )
+
+    def _turn_over(self, turn: ReportTurn, figures: LineFigures, meter: Meter, live: LiveCall) -> None:
+        self._report(turn, figures)
+        if meter.add(turn):
+            log.info("ceiling_reached")
+            # Not within the event that told us: its other commands come first.
+            asyncio.get_running_loop().call_soon(live.call.receive, CeilingReached())
 
     def _report(self, turn: ReportTurn, figures: LineFigures) -> None:
         figures.add()

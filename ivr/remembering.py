@@ -87,11 +87,13 @@ class Prices:
     transcribe_model: str
 
     def usd(self, exchange: Exchange) -> float:
-        """Reply and transcription; summaries are priced where they are made."""
+        """Reply and transcription. Summaries are made later, and are not in it."""
         usage = Usage(**{name: int(exchange.usage.get(name, 0)) for name in Usage.__slots__})
-        return estimate_usd(usage, self.model) + transcription_usd(
-            ulaw_ms(exchange.user_ulaw), self.transcribe_model
-        )
+        return self.turn_usd(usage, ulaw_ms(exchange.user_ulaw))
+
+    def turn_usd(self, usage: Usage, heard_ms: float) -> float:
+        """The same of a turn that is not a page yet."""
+        return estimate_usd(usage, self.model) + transcription_usd(heard_ms, self.transcribe_model)
 
 
 class StoreJournal:

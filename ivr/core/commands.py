@@ -226,6 +226,8 @@ class ReportTurn:
     turn_no: int
     latency: Latency
     usage: Usage
+    heard_ms: float = 0.0
+    """Of the caller's audio, which is transcribed too."""
 
 
 LineCommand = SendMedia | SendMark | SendClear

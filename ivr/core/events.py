@@ -195,6 +195,11 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True)
+class CeilingReached:
+    """What the business lets a call cost, or all calls of the month, is spent: come to an end."""
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """The worker's pacing tick, or a deadline the core asked for."""
 
@@ -220,4 +225,4 @@ ModelEvent = (
     | ModelFault
     | ModelLost
 )
-Event = LineEvent | ModelEvent | Recalled | Tick | Handover
+Event = LineEvent | ModelEvent | Recalled | CeilingReached | Tick | Handover

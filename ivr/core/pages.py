@@ -28,7 +28,7 @@ class Pages:
         self.next_no += 1
         self.recent.append(exchange)
         self._waiting.append(exchange)
-        return ReportTurn(turn.no, latency, turn.usage)
+        return ReportTurn(turn.no, latency, turn.usage, ulaw_ms(turn.ulaw))
 
     def take_ready(self, *, at_once: bool = False) -> list[CommitExchange]:
         """Exchanges whose words are known, in order; all of them when there is no more waiting."""

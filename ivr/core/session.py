@@ -1,12 +1,14 @@
 """`CallCore`: one call as a pure function of what happens to it. Events and `now_ms` in, commands out."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from callflows import engine
 from ivr.core.asking import Asking
 from ivr.core.commands import Command, EndReason, ReopenModel, SessionConfig
 from ivr.core.deadlines import Deadline, Deadlines
 from ivr.core.events import (
+    CeilingReached,
     Event,
     Handover,
     LineClosed,
@@ -43,6 +45,7 @@ from ivr.core.speaking import Delivery
 STILL_THERE = "Are you still there?"
 NOBODY_THERE = "I can't hear you, so I'll hang up now. Please call again any time."
 TIME_IS_UP = "I'm sorry, this is the longest a call can take. Please call again. Goodbye."
+MONEY_IS_SPENT = "I'm sorry, I have to end our call here. Please call again. Goodbye."
 LIMIT_GRACE_MS = 60_000
 """So long after its limit a call ends whatever is being said."""
 LIMIT_STEP_MS = 1_000
@@ -78,13 +81,16 @@ class CallCore:
         self._playback = self._dialogue.saying.playback
         self._limit_ms = now_ms + setup.business.limits.max_call_minutes * 60_000
         self._deadlines.set(Deadline.LIMIT, self._limit_ms)
+        self._last_words = OwnWords(ReplyKind.PROMPT, TIME_IS_UP, Ending(EndReason.FINISHED))
         self._lost_in_a_row = 0
         self._prompts = 0
         self._stirred_at_ms = now_ms
         """When the caller last pressed a key, or a session was ready to hear them."""
         self._is_model_ready = False
         self._is_handing_over = False
-        if setup.opening:
+        if setup.is_spent:
+            self._ceiling(CeilingReached(), now_ms)
+        elif setup.opening:
             self._dialogue.say(OwnWords(ReplyKind.OPENING, setup.opening), now_ms)
         self._playback.start(now_ms)
         self._handlers: dict[type, Callable[..., None]] = {
@@ -107,6 +113,7 @@ class CallCore:
             ModelFault: self._ignore,
             ModelLost: self._model_lost,
             Recalled: self._recalled,
+            CeilingReached: self._ceiling,
             Tick: self._ignore,
             Handover: self._handover,
         }
@@ -266,6 +273,20 @@ class CallCore:
     def _handover(self, _: Handover, now_ms: float) -> None:
         self._is_handing_over = True
 
+    def _ceiling(self, _: CeilingReached, now_ms: float) -> None:
+        """Like the longest time that a call may take, but with the business's own words, or a transfer."""
+        spending, ending = self._setup.business.spending, Ending(EndReason.FINISHED)
+        say = spending.say
+        if self._setup.was_transferred:
+            say = MONEY_IS_SPENT
+        elif (name := spending.transfer) is not None:
+            flow = replace(self._asking.flow, ended="transferred", target=name)
+            number = self._setup.business.transfers[name].number
+            ending = Ending(EndReason.TRANSFERRED, name, number, flow=flow)
+        self._last_words = OwnWords(ReplyKind.PROMPT, say, ending)
+        self._limit_ms = min(self._limit_ms, now_ms)
+        self._deadlines.set(Deadline.LIMIT, now_ms)
+
     def _ignore(self, _: Event, now_ms: float) -> None:
         """Nothing but what `receive` does after every event."""
 
@@ -318,9 +339,9 @@ class CallCore:
 
     def _limit(self, now_ms: float) -> None:
         if now_ms - self._limit_ms >= LIMIT_GRACE_MS:
-            self._dialogue.end(Ending(EndReason.FINISHED), now_ms)
+            self._dialogue.end(self._last_words.ending or Ending(EndReason.FINISHED), now_ms)
             return
         if self._dialogue.turns.is_resting():
-            self._dialogue.say(OwnWords(ReplyKind.PROMPT, TIME_IS_UP, Ending(EndReason.FINISHED)), now_ms)
+            self._dialogue.say(self._last_words, now_ms)
         # Whether it is heard or talked over: look again.
         self._deadlines.set(Deadline.LIMIT, now_ms + LIMIT_STEP_MS)

@@ -67,6 +67,10 @@ class CallSetup:
     unsupported: frozenset[str] = frozenset()
     """Names of directives that the provider in use cannot carry out."""
     tuning: Tuning = field(default_factory=Tuning)
+    is_spent: bool = False
+    """What the call may cost is spent before it begins here: only that is said, in place of the opening."""
+    was_transferred: bool = False
+    """A transfer of this call reached nobody: if the call is spent it is not connected again, but ended."""
 
 
 def snapshot_of(

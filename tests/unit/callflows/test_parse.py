@@ -122,6 +122,13 @@ def test_a_language_tag_is_put_in_its_usual_form() -> None:
             "is not one of the words allowed here",
         ),
         ("start: main", "memory: {budget_tokens: 20}\nstart: main", (13, 25), "is too small"),
+        ("start: main", "spending: {per_call_usd: 0}\nstart: main", (13, 26), "is too small"),
+        (
+            "start: main",
+            "spending: {transfer: nobody}\nstart: main",
+            (13, 22),
+            "no transfer target is called `nobody`",
+        ),
         ("start: main", "language: english\nstart: main", (13, 11), "not a language tag"),
         ("start: main", "version: 2\nstart: main", (13, 10), "is too large"),
         ("type: hangup", "type: hang-up", (30, 15), "is not a kind of node"),
@@ -405,3 +412,11 @@ def test_a_memory_strategy_may_be_chosen() -> None:
     assert (business.memory.strategy, business.memory.budget_tokens) == ("vthreads", 1_500)
     chosen = parse_text(f"{CLINIC}\nmemory: {{strategy: full, audio_turns: 0}}\n", "a.yaml")
     assert (chosen.memory.strategy, chosen.memory.audio_turns) == ("full", 0)
+
+
+def test_spending_has_no_ceiling_unless_one_is_set() -> None:
+    assert parse_text(CLINIC, "a.yaml").spending.per_call_usd is None
+    chosen = parse_text(
+        f"{CLINIC}\nspending: {{per_call_usd: '2.5', per_month_usd: 90}}\n", "a.yaml"
+    ).spending
+    assert (chosen.per_call_usd, chosen.per_month_usd, chosen.transfer) == (2.5, 90.0, None)

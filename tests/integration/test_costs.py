@@ -1,0 +1,95 @@
+"""What was spent, added up on a real database, and a business's ceilings held against it."""
+
+from datetime import UTC, datetime, timedelta
+
+from callflows.model import Business
+from callflows.parse import parse_text
+from ivr.spending import Budgets
+from memory.model import Exchange, Owner
+from memory.store import AudioPaths, Store
+from memory.store_costs import CostKey, Spent
+
+ANA, BOB, NOBODY = (Owner("bakery", caller) for caller in ("+12025550111", "+12025550122", None))
+ELSEWHERE = Owner("florist", "+12025550111")
+LONG_AGO = datetime.now(UTC) - timedelta(days=40)
+
+
+async def pay(store: Store, owner: Owner, call_sid: str, *usd: float) -> None:
+    await store.open_call(call_sid, owner.business_id, owner.caller, "+12025550100", "hash")
+    for number, amount in enumerate(usd, start=1):
+        usage = {"usd": amount, "input_text_tokens": 100, "cached_text_tokens": 40, "output_audio_tokens": 7}
+        await store.commit_page(owner, Exchange(call_sid, number, "Hi", "Yes", usage=usage), AudioPaths())
+
+
+def bakery(spending: str) -> Business:
+    return parse_text(
+        f"""
+id: bakery
+name: Bakery
+numbers: ["+16175550170"]
+timezone: America/New_York
+greeting: Hello.
+spending: {spending}
+start: main
+nodes:
+  main: {{type: talk, instructions: Help.}}
+""",
+        "bakery.yaml",
+    )
+
+
+async def test_costs_are_added_up_by_call_caller_and_month_of_one_business(store: Store) -> None:
+    await pay(store, ANA, "CA1", 0.01, 0.02)
+    await pay(store, ANA, "CA2", 0.04)
+    await pay(store, BOB, "CA3", 0.08)
+    await pay(store, NOBODY, "CA4", 0.16)
+    await pay(store, ELSEWHERE, "CA5", 5.0)
+    by_call = await store.costs_by("bakery", CostKey.CALL, "UTC", None, None)
+    assert [(one.key, one.turns, round(one.usd, 6)) for one in by_call] == [
+        ("CA4", 1, 0.16),
+        ("CA3", 1, 0.08),
+        ("CA2", 1, 0.04),
+        ("CA1", 2, 0.03),
+    ]
+    assert (by_call[3].input_tokens, by_call[3].cached_tokens, by_call[3].output_tokens) == (200, 80, 14)
+    by_caller = await store.costs_by("bakery", CostKey.CALLER, "UTC", None, None)
+    assert {one.key: round(one.usd, 6) for one in by_caller} == {
+        "": 0.16,
+        "+12025550122": 0.08,
+        "+12025550111": 0.07,
+    }
+    (month,) = await store.costs_by("bakery", CostKey.MONTH, "America/New_York", LONG_AGO, None)
+    assert (month.turns, round(month.usd, 6)) == (5, 0.31)
+    assert await store.costs_by("bakery", CostKey.MONTH, "UTC", None, LONG_AGO) == []
+
+
+async def test_what_was_read_before_is_not_read_again(store: Store) -> None:
+    await pay(store, ANA, "CA1", 0.01, 0.02)
+    first = await store.spent_since("bakery", LONG_AGO, Spent())
+    await pay(store, BOB, "CA2", 0.04)
+    later = await store.spent_since("bakery", LONG_AGO, first)
+    assert (round(first.usd, 6), round(later.usd, 6)) == (0.03, 0.07)
+    assert later.page_id > first.page_id
+    assert await store.spent_since("bakery", LONG_AGO, later) == later
+    assert (await store.spent_since("bakery", datetime.now(UTC) + timedelta(days=1), Spent())).usd == 0.0
+
+
+async def test_a_call_may_cost_the_lesser_of_what_its_two_ceilings_leave(store: Store) -> None:
+    await pay(store, ANA, "CA1", 0.10)
+    await pay(store, BOB, "CA2", 0.30)
+    budgets = Budgets(store)
+    assert await budgets.left_usd(bakery("{}"), "CA1") is None
+    left = await budgets.left_usd(bakery("{per_call_usd: 0.25}"), "CA1")
+    assert left is not None and round(left, 6) == 0.15
+    left = await budgets.left_usd(bakery("{per_call_usd: 0.25, per_month_usd: 0.5}"), "CA1")
+    assert left is not None and round(left, 6) == 0.10
+    await pay(store, BOB, "CA3", 0.30)
+    left = await budgets.left_usd(bakery("{per_month_usd: 0.5}"), "CA9")
+    assert left is not None and round(left, 6) == -0.2
+
+
+async def test_with_the_database_down_a_call_keeps_its_own_ceiling() -> None:
+    down = Store("postgresql://nobody@127.0.0.1:1/none")
+    assert await Budgets(down).left_usd(bakery("{per_call_usd: 2, per_month_usd: 9}"), "CA1") == 2.0
+    assert await Budgets(down).left_usd(bakery("{per_month_usd: 9}"), "CA1") is None
+    await down.close()
