@@ -17,7 +17,6 @@ from ivr.audio.outbound import Outbound
 from ivr.core import commands as do
 from ivr.core import events as ev
 from ivr.core.session import CallCore
-from ivr.core.units import FRAME_MS
 from ivr.errors import CallTakenOver, ModelUnavailable, ModelUnsuitable, StorageUnavailable
 from ivr.ports import CallerLink, Clock, Journal, ModelLink, Recall
 from memory.model import Window
@@ -77,7 +76,6 @@ class Call:
         self._outbound = Outbound()
         self._speaking_id = ""
         self._file_id = ""
-        self._moved_ms = float("-inf")
         self._model: ModelLink | None = None
         self._writes: asyncio.Queue[Write | None] = asyncio.Queue()
         self._ended: asyncio.Future[CallEnd] = asyncio.get_running_loop().create_future()
@@ -106,8 +104,7 @@ class Call:
 
     def receive(self, event: ev.Event) -> None:
         """Let something happen to the call."""
-        self._moved_ms = now_ms = self._around.clock.now_ms()
-        for command in self._core.receive(event, now_ms):
+        for command in self._core.receive(event, self._around.clock.now_ms()):
             self._handlers[type(command)](command)
 
     def hand_over(self) -> None:
@@ -140,26 +137,25 @@ class Call:
         """Everything that stops with the call, in a group of its own."""
         async with asyncio.TaskGroup() as group:
             self._group = group
-            group.create_task(self._read_line())
+            group.create_task(self._around.line.listen(self._receive))
             group.create_task(self._run_model(0))
 
     # -- what comes in ------------------------------------------------------------------------------------------
 
     def _on_tick(self, now_ms: float) -> None:
-        if now_ms - self._moved_ms < FRAME_MS:
-            return  # whatever was due was done with the last event: while frames come, they are the clock
         deadline_ms = self._core.next_deadline(now_ms)
-        if deadline_ms is None or deadline_ms > now_ms or self._ended.done():
-            return
-        try:
-            self.receive(ev.Tick())
-        except Exception as bug:  # noqa: BLE001 - the pacer is not ours to stop: `run` raises it
-            if not self._ended.done():
-                self._ended.set_exception(bug)
+        if deadline_ms is not None and deadline_ms <= now_ms and not self._ended.done():
+            self._receive(ev.Tick())
 
-    async def _read_line(self) -> None:
-        async for event in self._around.line.events():
+    def _receive(self, event: ev.Event) -> None:
+        """`receive` for the pacer and the line's socket, which are not ours to stop: `run` raises the bug."""
+        try:
             self.receive(event)
+        except Exception as bug:
+            if self._ended.done():
+                log.exception("bug_after_the_end")
+            else:
+                self._ended.set_exception(bug)
 
     async def _run_model(self, delay_ms: int) -> None:
         """One model session, from opening to loss."""

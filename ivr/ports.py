@@ -1,6 +1,6 @@
 """What a call needs of the world, and nothing more. Adapters implement these; tests have their own."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
 from ivr.core.commands import EndReason, LineCommand, ModelCommand, SessionConfig
@@ -19,16 +19,19 @@ class Clock(Protocol):
 class CallerLink(Protocol):
     """The caller's media stream, after `start` and token were accepted."""
 
-    def events(self) -> AsyncIterator[LineEvent]:
-        """Everything the line says, ending after `LineClosed`. Bad messages are counted and left out."""
+    async def listen(self, receive: Callable[[LineEvent], None]) -> None:
+        """Give `receive` everything the line says, each as it comes; return after `LineClosed`.
+
+        Bad messages are counted and left out. `receive` is quick and does not raise.
+        """
         ...
 
     def send(self, command: LineCommand) -> None:
-        """Queue for the writer; never blocks, never raises because the peer is gone."""
+        """Write; never blocks, never raises because the peer is gone or does not read."""
         ...
 
     async def close(self) -> None:
-        """Close the socket, once what was queued is written. Idempotent."""
+        """Close the socket behind what was written. Idempotent."""
         ...
 
 

@@ -22,6 +22,7 @@ class Outbox:
         self._number = 0
         self._closed = False
         self._filled = asyncio.Event()
+        self._is_awaited = False
         self.dropped_audio = 0
         """How many audio messages were thrown away."""
 
@@ -37,6 +38,11 @@ class Outbox:
             self._audio_bytes -= len(self._audio.popleft()[1])
             self.dropped_audio += 1
 
+    @property
+    def is_idle(self) -> bool:
+        """The reader waits for a message: it may as well be written past the outbox."""
+        return self._is_awaited and not (self._commands or self._audio or self._closed)
+
     def close(self) -> None:
         """Forget what waits, and whatever is put from now on."""
         self._closed = True
@@ -48,7 +54,9 @@ class Outbox:
         """The next message in order. Waits for one."""
         while not (self._commands or self._audio):
             self._filled.clear()
+            self._is_awaited = True
             await self._filled.wait()
+        self._is_awaited = False
         if self._audio and (not self._commands or self._audio[0][0] < self._commands[0][0]):
             message = self._audio.popleft()[1]
             self._audio_bytes -= len(message)

@@ -145,9 +145,13 @@ class OpenAIRealtimeLink:
         self._outbox.close()
 
     def hear(self, pcm24k: bytes) -> None:
-        """Append PCM16 24 kHz to the model's input; queued, never blocks."""
-        if pcm24k:
-            self._outbox.put_audio(encode_append(pcm24k))
+        """Append PCM16 24 kHz to the model's input; never blocks."""
+        if not pcm24k:
+            return
+        message = encode_append(pcm24k)
+        # Nearly always nothing waits: then the writer need not be woken for each frame.
+        if not (self._outbox.is_idle and self._socket is not None and self._socket.send_at_once(message)):
+            self._outbox.put_audio(message)
 
     def send(self, command: ModelCommand) -> None:
         """Queue a command (all but `Hear`); never blocks, and is lost without error when the session is."""

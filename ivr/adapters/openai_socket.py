@@ -15,6 +15,7 @@ from websockets.exceptions import (
     InvalidStatus,
     InvalidURI,
 )
+from websockets.protocol import State
 
 from ivr.errors import ModelUnavailable, ModelUnsuitable
 from ivr.wire.realtime_in import MAX_EVENT_BYTES, Ignored, ServerEvent, Unreadable, decode
@@ -66,6 +67,16 @@ class RealtimeSocket:
             await self._connection.send_raw(str(message, "utf-8"))
         except ConnectionClosed as closed:
             raise _closed(closed) from closed
+
+    def send_at_once(self, message: bytes) -> bool:
+        """Write one message without waiting. `False`, and nothing written: the peer does not read, or is gone."""
+        connection = self._connection._connection
+        if connection.paused or connection.protocol.state is not State.OPEN:
+            return False
+        # Neither the SDK's queue for reconnects, which we do not use, nor the library's locks and waits.
+        connection.protocol.send_text(message)
+        connection.send_data()
+        return True
 
     async def receive(self) -> ServerEvent | Ignored | Unreadable:
         """The next message. Raises: `SocketClosed`."""

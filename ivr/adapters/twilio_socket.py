@@ -1,11 +1,14 @@
 """The caller's line: a Twilio media WebSocket as `ports.CallerLink`."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import Protocol
 
 import structlog
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from ivr.adapters.direct_socket import DIRECT
 from ivr.core.commands import LineCommand
 from ivr.core.events import LineClosed, LineEvent, LineFrame, LineStopped
 from ivr.observe import Metrics
@@ -13,9 +16,6 @@ from ivr.wire.twilio import Bad, BadReason, Connected, Encoder, Message, StartIn
 
 START_TIMEOUT_S = 5.0
 CLOSE_TIMEOUT_S = 2.0
-MAX_QUEUED = 500
-"""Playback is paced 320 ms ahead, so some 20 messages wait at most; 500 means that Twilio stopped reading."""
-
 MAX_BEFORE_START = 20
 POLICY_VIOLATION = 1008
 NO_CODE = 1006
@@ -97,80 +97,75 @@ async def _receive(ws: WebSocket) -> Message | LineClosed:
     return decode(text if text is not None else message.get("bytes") or b"")
 
 
-class TwilioCallerLink:
-    """`ports.CallerLink` over a socket whose `start` was read and whose token was accepted.
+class Direct(Protocol):
+    """What the link needs of the connection beside ASGI's `receive`: see `DirectSocket`."""
 
-    Owns the writer task from the moment it is made: whoever makes it must `close()` it.
-    """
+    def listen(self, take: Callable[[str], None]) -> None:
+        """Give text messages to `take` as they come, once none waits to be received."""
+        ...
+
+    def write(self, text: str) -> bool:
+        """Send at once; nothing on a connection that is over. `False`: the peer does not read."""
+        ...
+
+
+class TwilioCallerLink:
+    """`ports.CallerLink` over a socket of `DirectSocket`'s whose `start` was read and whose token was accepted."""
 
     def __init__(self, ws: WebSocket, start: StartInfo, metrics: Metrics) -> None:
         self.start = start
         self._ws = ws
+        self._direct: Direct = ws.scope["extensions"][DIRECT]
         self._metrics = metrics
         self._encoder = Encoder(start.stream_sid)
-        self._queue: asyncio.Queue[str | None] = asyncio.Queue()
         self._deaf = False
         self._bad_messages = 0
         self._closing: asyncio.Task[None] | None = None
-        self._writer = asyncio.create_task(self._write(), name=f"line-writer-{start.call_sid}")
 
-    async def events(self) -> AsyncIterator[LineEvent]:
-        """Everything the line says, ending after `LineClosed`. For one reader, once."""
-        while True:
-            event = await _receive(self._ws)
-            match event:
-                case LineFrame():
-                    self._metrics.frames_in.inc()
-                    yield event
-                case Bad(reason):
-                    self._count_bad(reason)
-                case StartInfo() | Connected():  # once a connection only, and that was read before
-                    self._count_bad(BadReason.ORDER)
-                case LineClosed():
-                    self._deaf = True
-                    yield event
-                    return
-                case _:
-                    yield event
+    async def listen(self, receive: Callable[[LineEvent], None]) -> None:
+        """Everything the line says, each as it comes; returns after `LineClosed`. For one listener, once."""
+        # What comes directly is to be logged, and to start tasks, as this call's.
+        context = copy_context()
+
+        def take(text: str) -> None:
+            context.run(self._take, decode(text), receive)
+
+        while not self._deaf:
+            self._direct.listen(take)
+            self._take(await _receive(self._ws), receive)
 
     def send(self, command: LineCommand) -> None:
-        """Queue for the writer; dropped when the peer is gone or the link is closing."""
-        if self._deaf or self._closing is not None:
+        """Write at once, as far as the peer reads; dropped when it is gone or the link is closing."""
+        if self._deaf or self._closing is not None or self._direct.write(self._encoder.encode(command)):
             return
-        if self._queue.qsize() >= MAX_QUEUED:
-            log.warning("line_not_read", queued=self._queue.qsize())
-            self._deaf = True
-            self._writer.cancel()  # it waits for a peer that takes nothing
-            self._closing = asyncio.create_task(self._shut(POLICY_VIOLATION))
-            return
-        self._queue.put_nowait(self._encoder.encode(command))
+        log.warning("line_not_read")
+        self._closing = asyncio.create_task(self._shut(POLICY_VIOLATION))
 
     async def close(self, code: int = 1000) -> None:
-        """Write what is queued, then close; 4 s at most. Idempotent; goes on if the waiter is cancelled."""
+        """Close behind what was written; 2 s at most. Idempotent; goes on if the waiter is cancelled."""
         if self._closing is None:
             self._closing = asyncio.create_task(self._shut(code))
         await asyncio.shield(self._closing)
 
     async def _shut(self, code: int) -> None:
-        if not self._deaf:
-            self._queue.put_nowait(None)
-            await asyncio.wait({self._writer}, timeout=CLOSE_TIMEOUT_S)
-        self._writer.cancel()
-        await asyncio.wait({self._writer})
         if self._bad_messages:
             log.warning("bad_messages", count=self._bad_messages)
         await close_quietly(self._ws, code)
 
-    async def _write(self) -> None:
-        try:
-            while (message := await self._queue.get()) is not None:
-                await self._ws.send_text(message)
-        except GONE:
-            log.debug("line_gone")
-        except Exception:  # a task's border: nobody awaits this one until the close
-            log.exception("line_writer_failed")
-        finally:
-            self._deaf = True
+    def _take(self, message: Message | LineClosed, receive: Callable[[LineEvent], None]) -> None:
+        match message:
+            case LineFrame():
+                self._metrics.frames_in.count += 1
+                receive(message)
+            case Bad(reason):
+                self._count_bad(reason)
+            case StartInfo() | Connected():  # once a connection only, and that was read before
+                self._count_bad(BadReason.ORDER)
+            case LineClosed():
+                self._deaf = True
+                receive(message)
+            case _:
+                receive(message)
 
     def _count_bad(self, reason: BadReason) -> None:
         self._bad_messages += 1

@@ -36,20 +36,26 @@ class Deadline(StrEnum):
     """The longest call the business allows."""
 
 
+_NEVER = float("inf")
+
+
 class Deadlines:
     """At most one time per name."""
 
     def __init__(self) -> None:
         self._at_ms: dict[Deadline, float] = {}
+        self._next_ms = _NEVER
 
     def set(self, name: Deadline, at_ms: float) -> None:
         """Set or move a deadline."""
         self._at_ms[name] = at_ms
+        self._look()
 
     def clear(self, *names: Deadline) -> None:
         """Forget deadlines; not having one is fine."""
         for name in names:
-            self._at_ms.pop(name, None)
+            if self._at_ms.pop(name, None) is not None:
+                self._look()
 
     def has(self, name: Deadline) -> bool:
         """Whether it is set."""
@@ -57,10 +63,10 @@ class Deadlines:
 
     def take_due(self, now_ms: float) -> Deadline | None:
         """The earliest that has passed, which is forgotten. One at a time: it may clear the next."""
-        at_ms, name = min(((at, name) for name, at in self._at_ms.items()), default=(now_ms + 1, None))
-        if name is None or at_ms > now_ms:
+        if now_ms < self._next_ms or not self._at_ms:
             return None
-        del self._at_ms[name]
+        _, name = min((at_ms, name) for name, at_ms in self._at_ms.items())
+        self.clear(name)
         return name
 
     def at_ms(self, name: Deadline) -> float | None:
@@ -69,4 +75,8 @@ class Deadlines:
 
     def next_ms(self) -> float | None:
         """The earliest, or `None`."""
-        return min(self._at_ms.values(), default=None)
+        return self._next_ms if self._at_ms else None
+
+    def _look(self) -> None:
+        # Kept, because it is asked for with every frame and changes with few.
+        self._next_ms = min(self._at_ms.values(), default=_NEVER)

@@ -30,19 +30,19 @@ class InboundMedia:
         self.tape = InputTape()
         self.silence = Silence()
 
-    def receive(self, frame: LineFrame, now_ms: float, *, muted: bool = False) -> list[Hear]:
-        """What the model is to hear because of this frame; muted, neither it nor the tape hears anything."""
+    def receive(self, frame: LineFrame, now_ms: float, *, muted: bool = False) -> Hear | None:
+        """What the model is to hear now because of this frame; muted, neither it nor the tape hears anything."""
         arrival = self._arrivals.receive(frame, now_ms)
         if not arrival.usable:
-            return []
+            return None
         hear = Hear(ULAW_SILENCE * len(frame.ulaw) if muted else frame.ulaw, arrival.missing_ms)
         if self._is_ready:
             self.tape.append(hear.ulaw, hear.missing_ms)
         self.silence.frame(arrival, self.tape.length_ms(), ulaw_ms(frame.ulaw), now_ms)
         if self._is_ready:
-            return [hear]
+            return hear
         self._wait(hear)
-        return []
+        return None
 
     def ready(self) -> list[Hear]:
         """A session is ready: everything that waited, in order."""

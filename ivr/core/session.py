@@ -125,6 +125,8 @@ class CallCore:
     def receive(self, event: Event, now_ms: float) -> list[Command]:
         """Take an event in; returns what is to be done, in order."""
         dialogue = self._dialogue
+        if type(event) is LineFrame and not dialogue.turns.hangs_on_frames():
+            return self._heard(event, now_ms)  # most frames; what is due by the clock is for a tick to do
         if not self._is_stale(event):
             self._handlers[type(event)](event, now_ms)
         while (name := self._deadlines.take_due(now_ms)) is not None:
@@ -175,9 +177,13 @@ class CallCore:
     # -- the line -----------------------------------------------------------------------------------------------
 
     def _line_frame(self, frame: LineFrame, now_ms: float) -> None:
-        if not self._dialogue.is_over:
-            muted = self._dialogue.is_muted()
-            self._dialogue.out += self._media.receive(frame, now_ms, muted=muted)
+        self._dialogue.out += self._heard(frame, now_ms)
+
+    def _heard(self, frame: LineFrame, now_ms: float) -> list[Command]:
+        if self._dialogue.is_over:
+            return []
+        hear = self._media.receive(frame, now_ms, muted=self._dialogue.is_muted())
+        return [] if hear is None else [hear]
 
     def _line_digit(self, digit: LineDigit, now_ms: float) -> None:
         """A key shows that somebody is there, whether or not the flow waits for one."""

@@ -144,6 +144,9 @@ REPLY: dict[tuple[Reply, Sign], tuple[Reply, tuple[Act, ...]]] = {
 """Signs not named leave the reply as it is: they are stale, and `tests/unit/core/test_turns.py` lists them all."""
 
 
+_WAITS_FOR_SILENCE = frozenset({Reply.GATHERING, Reply.ASKED, Reply.DEFERRED})
+
+
 @dataclass(slots=True)
 class Turns:
     """The three machines. `history` keeps the last transitions for the log of a call that went wrong."""
@@ -172,6 +175,10 @@ class Turns:
     def is_talked_over(self) -> bool:
         """The caller speaks, and we speak on."""
         return self.playout is Playout.PLAYING and self.floor is Floor.TALKING
+
+    def hangs_on_frames(self) -> bool:
+        """The caller's next frame may decide something: a silence that has to be heard, speech over our own."""
+        return self.reply in _WAITS_FOR_SILENCE or self.is_talked_over()
 
     def _note(self, transition: str) -> None:
         self.history.append(transition)

@@ -169,8 +169,7 @@ class Calls:
         try:
             if self.behave:
                 await self.behave(link)
-            async for event in link.events():
-                events.append(event)
+            await link.listen(events.append)
         finally:
             self.ended.append(start.call_sid)
 

@@ -56,3 +56,17 @@ async def test_closed_it_forgets_and_takes_nothing() -> None:
     await asyncio.sleep(0)
     assert not reader.done()
     reader.cancel()
+
+
+async def test_it_is_idle_only_while_its_reader_waits_for_a_message() -> None:
+    outbox = Outbox()
+    was_idle = [outbox.is_idle]  # nobody reads yet
+    for _ in range(2):
+        reading = asyncio.create_task(outbox.take())
+        await asyncio.sleep(0)
+        was_idle.append(outbox.is_idle)
+        outbox.put_command(b"c")
+        was_idle.append(outbox.is_idle)  # what is put now must not overtake it
+        assert await reading == b"c"
+        was_idle.append(outbox.is_idle)  # it is being written
+    assert was_idle == [False, *[True, False, False] * 2]

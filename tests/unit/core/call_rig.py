@@ -67,14 +67,14 @@ class FakeLine:
         self.sent: list[do.LineCommand] = []
         self.closed = 0
 
-    async def events(self) -> AsyncIterator[ev.LineEvent]:
-        while True:
-            event = await self.incoming.get()
-            if isinstance(event, Exception):
-                raise event
-            yield event
-            if isinstance(event, ev.LineClosed):
-                return
+    async def listen(self, receive: Callable[[ev.LineEvent], None]) -> None:
+        event: ev.LineEvent | None = None
+        while not isinstance(event, ev.LineClosed):
+            came = await self.incoming.get()
+            if isinstance(came, Exception):
+                raise came
+            event = came
+            receive(event)
 
     def send(self, command: do.LineCommand) -> None:
         self.sent.append(command)

@@ -201,6 +201,7 @@ class World:
                     raise AssertionError(f"the core asks for ticks without end at {self.now_ms}")
                 self.happen(ev.Tick(), max(tick_ms, self.now_ms))
             elif at_ms <= end_ms:
+                idle = 0
                 due = heapq.heappop(self._due)
                 idle = idle if due.at_ms <= self.now_ms else 0
                 self.now_ms = due.at_ms
