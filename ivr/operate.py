@@ -104,7 +104,7 @@ def month_of(month: str, zone: str) -> tuple[datetime | None, datetime | None]:
     return since, month_start(since + timedelta(days=32))
 
 
-async def migrate_database(settings: Settings, out: Console) -> None:
+async def migrate_database(settings: Settings, out: Console, service_role: str | None) -> None:
     """`ivr db upgrade`."""
     if settings.database_url is None:
         async with database(settings):
@@ -112,7 +112,7 @@ async def migrate_database(settings: Settings, out: Console) -> None:
         return
     url = normalise_url(settings.database_url.get_secret_value())
     try:
-        await asyncio.to_thread(migrate.upgrade, url, migrations())
+        await asyncio.to_thread(migrate.upgrade, url, migrations(), service_role)
     except faults.StorageUnavailable as error:
         raise CallthreadError(f"IVR_DATABASE_URL: the database cannot be reached: {error}") from error
     out.print("the database is at the newest schema")

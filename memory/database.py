@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, LiteralString
 
 import psycopg
 from procrastinate.exceptions import ConnectorException
-from sqlalchemy import exc
+from sqlalchemy import TextClause, exc, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from memory.embedded import conninfo_of, normalise_url
@@ -18,6 +18,13 @@ from memory.store_reading import Readers
 CONNECT_TIMEOUT_S = 2
 POOL_TIMEOUT_S = 2.0
 STATEMENT_TIMEOUT_S = 5.0
+
+# Each holds until the end of its transaction: a pooled connection carries no business over.
+IN_BUSINESS = text("SELECT set_config('app.business', :where, true)")
+IN_CALL = text("SELECT enter_call(:where)")
+IN_PAGE = text("SELECT enter_page(:where)")
+IN_THREAD = text("SELECT enter_thread(:where)")
+ALL_BUSINESSES = text("SELECT business_id FROM businesses ORDER BY business_id")
 
 
 class Database:
@@ -54,14 +61,43 @@ class Database:
         await self._engine.dispose()
         await self._readers.close()
 
-    @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[AsyncConnection]:
+    def transaction(self, business_id: str) -> AbstractAsyncContextManager[AsyncConnection]:
         """One transaction: committed at the end of the block, rolled back by an exception in it.
 
-        Raises: `StorageUnavailable` (try again), `StorageFault` (no use trying).
+        It sees and changes what is this business's, and what is no business's; the rest does not exist for it
+        (row-level security, migration 0005).
+
+        Raises: `StorageUnavailable` (try again), `StorageFault` (no use trying); `ValueError` for an empty business.
         """
+        check_business(business_id)
+        return self._transaction(IN_BUSINESS, business_id)
+
+    def shared_transaction(self) -> AbstractAsyncContextManager[AsyncConnection]:
+        """The same for what is no business's."""
+        return self._transaction(IN_BUSINESS, "")
+
+    def call_transaction(self, call_sid: str) -> AbstractAsyncContextManager[AsyncConnection]:
+        """The same for the business of a call; with no such call it sees what is no business's."""
+        return self._transaction(IN_CALL, call_sid)
+
+    def page_transaction(self, page_id: int) -> AbstractAsyncContextManager[AsyncConnection]:
+        """The same for the business of a page, which is found by asking each: for jobs."""
+        return self._transaction(IN_PAGE, page_id)
+
+    def thread_transaction(self, thread_id: int) -> AbstractAsyncContextManager[AsyncConnection]:
+        """The same for the business of a thread."""
+        return self._transaction(IN_THREAD, thread_id)
+
+    async def businesses(self) -> list[str]:
+        """Every business that ever had a call, for work that is done for one after the other."""
+        async with self.shared_transaction() as connection:
+            return list((await connection.execute(ALL_BUSINESSES)).scalars())
+
+    @asynccontextmanager
+    async def _transaction(self, enter: TextClause, where: str | int) -> AsyncIterator[AsyncConnection]:
         try:
             async with asyncio.timeout(self._timeout_s), self._engine.begin() as connection:
+                await connection.execute(enter, {"where": where})
                 yield connection
         except (exc.OperationalError, exc.InterfaceError, exc.TimeoutError, ConnectorException) as error:
             raise StorageUnavailable(type(error).__name__) from error

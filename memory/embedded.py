@@ -9,12 +9,14 @@ import fcntl
 import hashlib
 import os
 import pwd
+import secrets
 import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -36,6 +38,10 @@ log = structlog.get_logger()
 
 DATABASE = "ivr"
 SUPERUSER = "postgres"
+SERVICE_ROLE = "callthread"
+"""Whom the service connects as: owns nothing, so that row-level security binds it."""
+PASSWORDS_ONLY = "# callthread: passwords only\nlocal all all scram-sha-256\n"
+TRUSTING = "local all all trust\n"
 START_TIMEOUT_S = 90.0
 """Longer than a start takes: after a crash the server replays its log first."""
 CONNECT_TIMEOUT_S = 2
@@ -68,6 +74,18 @@ def conninfo_of(url: str) -> str:
     return make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Passwords:
+    """One a role."""
+
+    superuser: str
+    service: str
+
+    def of(self, role: str) -> str:
+        """The role's password."""
+        return self.superuser if role == SUPERUSER else self.service
+
+
 class EmbeddedPostgres:
     """One cluster. Several processes may use it at once; the one that started it stops it."""
 
@@ -77,11 +95,13 @@ class EmbeddedPostgres:
         self._data_dir: Path | None = None
         self._server: PostgresServer | None = None
         self._owner = False
+        self._passwords: Passwords | None = None
 
     def start(self, data_dir: Path) -> str:
         """Make the cluster if there is none, start it if it does not answer. Blocks: 1 s, more after a crash.
 
-        Returns a SQLAlchemy URL. Raises: `ClusterFault`.
+        Returns the SQLAlchemy URL of its superuser, for migrations; a service uses `service_url`.
+        Raises: `ClusterFault`.
         """
         is_first = self._data_dir is None
         self._data_dir = data_dir.expanduser().resolve()
@@ -95,11 +115,22 @@ class EmbeddedPostgres:
             )
         with _locked(self._data_dir / "pg.lock"), _as_cluster_fault("start"):
             self._server = PostgresServer(cluster, cleanup_mode=None)
+            self._passwords = self._kept_passwords()
             if not (cluster / "PG_VERSION").exists():
                 self._make_cluster()
             self._start_or_join()
-            _ensure_database(self._socket_dir)
-        return str(_url(self._socket_dir, DATABASE).render_as_string(hide_password=False))
+            self._secure()
+        return self._url(SUPERUSER)
+
+    @property
+    def superuser_url(self) -> str:
+        """What `start` returned."""
+        return self._url(SUPERUSER)
+
+    @property
+    def service_url(self) -> str:
+        """The SQLAlchemy URL of the role that a service connects as. It may use what migrations grant to it."""
+        return self._url(SERVICE_ROLE)
 
     def stop(self) -> None:
         """Stop the server if this object started (or inherited) it, else leave it alone. Idempotent."""
@@ -129,6 +160,82 @@ class EmbeddedPostgres:
         digest = hashlib.sha256(os.fsencode(self._cluster)).hexdigest()[:12]
         return Path(tempfile.gettempdir()) / f"callthread-pg-{os.geteuid()}-{digest}"
 
+    @property
+    def _known_passwords(self) -> "Passwords":
+        if self._passwords is None:
+            raise ClusterFault("the embedded PostgreSQL was not started")
+        return self._passwords
+
+    def _url(self, role: str) -> str:
+        url = URL.create(
+            "postgresql+psycopg",
+            username=role,
+            password=self._known_passwords.of(role),
+            database=DATABASE,
+            query={"host": str(self._socket_dir)},
+        )
+        return url.render_as_string(hide_password=False)
+
+    def _kept_passwords(self) -> "Passwords":
+        """Those of the data folder; new ones for a cluster of an older version, or whose file is lost."""
+        if self._passwords is not None:
+            return self._passwords
+        path = self._cluster.parent / "pg.passwords"
+        if path.exists():
+            return Passwords(*path.read_text(encoding="ascii").split())
+        passwords = Passwords(secrets.token_urlsafe(24), secrets.token_urlsafe(24))
+        if (self._cluster / "PG_VERSION").exists():
+            self._admit(TRUSTING)  # until they are set, a moment later; the socket's folder is ours alone
+        _write_private(path, f"{passwords.superuser} {passwords.service}\n")
+        return passwords
+
+    def _secure(self) -> None:
+        """The database, the service's role, and from here on nobody without a password. Repeatable at every step."""
+        passwords = self._known_passwords
+        with self._connect() as connection:
+            found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone()
+            if found is None:
+                connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+            if (self._cluster / "pg_hba.conf").read_text(encoding="utf-8") == PASSWORDS_ONLY:
+                return
+            role = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (SERVICE_ROLE,)).fetchone()
+            if role is None:
+                connection.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(SERVICE_ROLE)))
+            for name in (SUPERUSER, SERVICE_ROLE):
+                connection.execute(
+                    sql.SQL("ALTER ROLE {} LOGIN PASSWORD {}").format(
+                        sql.Identifier(name), sql.Literal(passwords.of(name))
+                    )
+                )
+        self._admit(PASSWORDS_ONLY)
+
+    def _admit(self, rules: str) -> None:
+        """Write who may connect, and tell a running server."""
+        path = self._cluster / "pg_hba.conf"
+        _write_private(path, rules)
+        if os.geteuid() == 0:
+            os.chown(path, self._account_uid(), -1)
+        if _cluster_processes(self._cluster):
+            self._pg_ctl("reload")
+
+    def _connect(self) -> psycopg.Connection:
+        return psycopg.connect(
+            host=str(self._socket_dir),
+            user=SUPERUSER,
+            password=self._known_passwords.superuser,
+            dbname="postgres",
+            connect_timeout=CONNECT_TIMEOUT_S,
+            autocommit=True,
+        )
+
+    def _answers(self) -> bool:
+        try:
+            with self._connect() as connection:
+                connection.execute("SELECT 1")
+        except psycopg.Error:
+            return False
+        return True
+
     def _make_cluster(self) -> None:
         # Made aside and renamed: initdb writes PG_VERSION early, so one that was killed would look whole.
         unfinished = self._cluster.with_name("postgres.new")
@@ -146,7 +253,7 @@ class EmbeddedPostgres:
 
     def _start_or_join(self) -> None:
         """Decided by connecting, never by the pid file. Call under the lock."""
-        if _answers(self._socket_dir):
+        if self._answers():
             self._owner = self._owner or self._claim_if_orphaned()
             return
         if not self._comes_up():
@@ -161,10 +268,10 @@ class EmbeddedPostgres:
         """Whether processes that are there now will answer: they may be starting, or dying of a kill."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while _cluster_processes(self._cluster) and time.monotonic() < deadline:
-            if _answers(self._socket_dir):
+            if self._answers():
                 return True
             time.sleep(0.05)
-        return _answers(self._socket_dir)
+        return self._answers()
 
     def _launch(self) -> None:
         socket_dir = self._socket_dir
@@ -172,6 +279,7 @@ class EmbeddedPostgres:
         if socket_dir != self._cluster:
             if socket_dir.is_symlink() or socket_dir.stat().st_uid not in {os.geteuid(), self._account_uid()}:
                 raise ClusterFault(f"{socket_dir} belongs to someone else")
+            socket_dir.chmod(0o700)
             self._give_to_server_account(socket_dir)
         options = f"-h '' -k '{socket_dir}'"
         options += "".join(f" -c {name}={value}" for name, value in self._settings.items())
@@ -179,7 +287,7 @@ class EmbeddedPostgres:
 
     def _wait_until_it_answers(self) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
-        while not _answers(self._socket_dir):
+        while not self._answers():
             if time.monotonic() > deadline:
                 raise ClusterFault(f"the embedded PostgreSQL does not answer, see {self._cluster / 'log'}")
             time.sleep(0.05)
@@ -237,36 +345,15 @@ def _as_cluster_fault(deed: str) -> Iterator[None]:
         raise ClusterFault(f"embedded PostgreSQL: {deed} failed: {error}") from error
 
 
-def _url(socket_dir: Path, database: str) -> URL:
-    return URL.create(
-        "postgresql+psycopg", username=SUPERUSER, database=database, query={"host": str(socket_dir)}
-    )
-
-
-def _connect(socket_dir: Path) -> psycopg.Connection:
-    return psycopg.connect(
-        host=str(socket_dir),
-        user=SUPERUSER,
-        dbname="postgres",
-        connect_timeout=CONNECT_TIMEOUT_S,
-        autocommit=True,
-    )
-
-
-def _answers(socket_dir: Path) -> bool:
-    try:
-        with _connect(socket_dir) as connection:
-            connection.execute("SELECT 1")
-    except psycopg.Error:
-        return False
-    return True
-
-
-def _ensure_database(socket_dir: Path) -> None:
-    with _connect(socket_dir) as connection:
-        found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone()
-        if found is None:
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+def _write_private(path: Path, content: str) -> None:
+    """Whole or not at all, and for nobody else's eyes."""
+    unfinished = path.with_name(f"{path.name}.new")
+    unfinished.unlink(missing_ok=True)
+    with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as handle:
+        handle.write(content)
+        handle.flush()
+        os.fsync(handle.fileno())
+    unfinished.replace(path)
 
 
 def _cluster_processes(cluster: Path) -> list[psutil.Process]:

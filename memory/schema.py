@@ -57,6 +57,14 @@ def _terms(side: str) -> Column[object]:
     return Column(f"{side}_terms", BYTEA, Computed(f"memory_terms(text_config, {side}_text)", persisted=True))
 
 
+# Which businesses there are: for work that is done for one after the other. A trigger on `calls` keeps it.
+businesses = Table(
+    "businesses",
+    metadata,
+    Column("business_id", Text, nullable=False),
+    PrimaryKeyConstraint("business_id"),
+)
+
 calls = Table(
     "calls",
     metadata,

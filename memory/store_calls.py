@@ -45,25 +45,25 @@ class CallStore(Database):
             to_number=to_number,
             flow_hash=flow_hash,
         )
-        async with self.transaction() as connection:
+        async with self.transaction(business_id) as connection:
             await connection.execute(row.on_conflict_do_nothing(index_elements=["call_sid"]))
             return await _fetch(connection, call_sid)
 
     async def get_call(self, call_sid: str) -> CallRow | None:
         """The call's row, if it was ever opened."""
-        async with self.transaction() as connection:
+        async with self.call_transaction(call_sid) as connection:
             return await _one(connection, select(calls).where(calls.c.call_sid == call_sid))
 
     async def spend_token(self, nonce: str, call_sid: str, expires_at: datetime) -> bool:
         """Use a token up. False if it was used before. Kept until it would have expired anyway."""
         row = insert(spent_tokens).values(nonce=nonce, call_sid=call_sid, expires_at=expires_at)
-        async with self.transaction() as connection:
+        async with self.shared_transaction() as connection:
             spent = await connection.execute(row.on_conflict_do_nothing().returning(spent_tokens.c.nonce))
             return spent.first() is not None
 
     async def forget_spent_tokens(self, now: datetime) -> int:
         """Delete the tokens that have expired. Returns how many."""
-        async with self.transaction() as connection:
+        async with self.shared_transaction() as connection:
             gone = await connection.execute(delete(spent_tokens).where(spent_tokens.c.expires_at < now))
             return gone.rowcount
 
@@ -78,7 +78,7 @@ class CallStore(Database):
             .values(epoch=calls.c.epoch + 1, stream_sid=stream_sid, last_activity_at=func.clock_timestamp())
             .returning(calls.c.epoch)
         )
-        async with self.transaction() as connection:
+        async with self.call_transaction(call_sid) as connection:
             epoch: int | None = (await connection.execute(claim)).scalar()
             if epoch is None:
                 row = await _fetch(connection, call_sid)
@@ -104,7 +104,7 @@ class CallStore(Database):
         """
         if status is CallStatus.ACTIVE:
             raise ValueError("a call does not end as active")
-        async with self.transaction() as connection:
+        async with self.call_transaction(call_sid) as connection:
             row = await _fetch(connection, call_sid, lock=True)
             if row.status is not CallStatus.ACTIVE:
                 return False
@@ -156,7 +156,7 @@ class CallStore(Database):
             .order_by(calls.c.last_activity_at.desc())
             .limit(1)
         )
-        async with self.transaction() as connection:
+        async with self.transaction(business_id) as connection:
             return await _one(connection, latest)
 
     async def mark_resumed(self, call_sid: str, from_call_sid: str) -> bool:
@@ -174,7 +174,7 @@ class CallStore(Database):
         mark = update(calls).where(
             calls.c.call_sid == call_sid, select(earlier.c.call_sid).where(mine).exists()
         )
-        async with self.transaction() as connection:
+        async with self.call_transaction(call_sid) as connection:
             marked = await connection.execute(
                 mark.values(resumed_from=from_call_sid).returning(calls.c.call_sid)
             )
@@ -190,13 +190,16 @@ class CallStore(Database):
             query = query.where(calls.c.caller == caller)
         if before is not None:
             query = query.where(calls.c.started_at < before)
-        return await self._rows(query.order_by(calls.c.started_at.desc()).limit(limit))
+        return await self._rows(business_id, query.order_by(calls.c.started_at.desc()).limit(limit))
 
     async def active_calls(self) -> list[CallRow]:
-        """Every call under way, of all businesses: for the operator and for takeover, not for callers."""
-        return await self._rows(
-            select(calls).where(calls.c.status == CallStatus.ACTIVE).order_by(calls.c.started_at)
-        )
+        """Every call under way, one business after the other: for the operator and for takeover, not for callers."""
+        active = select(calls).where(calls.c.status == CallStatus.ACTIVE).order_by(calls.c.started_at)
+        return [
+            row
+            for business_id in await self.businesses()
+            for row in await self._rows(business_id, active.where(calls.c.business_id == business_id))
+        ]
 
     async def drop_stale(
         self, older_than: timedelta, *, business_id: str | None = None, caller: str | None = None
@@ -205,34 +208,37 @@ class CallStore(Database):
 
         Of one business and caller, if given. They ended when they were last heard of. Returns their CallSids.
         """
+        among = [business_id] if business_id is not None else await self.businesses()
+        return [call_sid for one in among for call_sid in await self._drop_stale_of(one, older_than, caller)]
+
+    async def _drop_stale_of(self, business_id: str, older_than: timedelta, caller: str | None) -> list[str]:
         stale = update(calls).where(
+            calls.c.business_id == business_id,
             calls.c.status == CallStatus.ACTIVE,
             calls.c.last_activity_at < func.clock_timestamp() - older_than,
         )
-        if business_id is not None:
-            stale = stale.where(calls.c.business_id == business_id)
         if caller is not None:
             stale = stale.where(calls.c.caller == caller)
         ended = stale.values(status=CallStatus.DROPPED, ended_at=calls.c.last_activity_at)
-        async with self.transaction() as connection:
+        async with self.transaction(business_id) as connection:
             return list((await connection.execute(ended.returning(calls.c.call_sid))).scalars())
 
     async def other_workers(self) -> int:
         """How many workers beside this one are connected to the database now (by their names, `WORKER_PREFIX`)."""
-        async with self.transaction() as connection:
+        async with self.shared_transaction() as connection:
             found = await connection.execute(OTHER_WORKERS, {"like": f"{WORKER_PREFIX}%", "mine": self._name})
             return int(found.scalar_one())
 
     async def save_flow(self, flow_hash: str, yaml: str) -> None:
         """Keep a flow document under its hash: a call is restored on the version it began with."""
         row = insert(flow_documents).values(flow_hash=flow_hash, yaml=yaml)
-        async with self.transaction() as connection:
+        async with self.shared_transaction() as connection:
             await connection.execute(row.on_conflict_do_nothing())
 
     async def get_flow(self, flow_hash: str) -> str | None:
         """The YAML kept under this hash."""
         query = select(flow_documents.c.yaml).where(flow_documents.c.flow_hash == flow_hash)
-        async with self.transaction() as connection:
+        async with self.shared_transaction() as connection:
             found: str | None = (await connection.execute(query)).scalar()
             return found
 
@@ -248,14 +254,14 @@ class CallStore(Database):
             )
             .returning(calls.c.status)
         )
-        async with self.transaction() as connection:
+        async with self.call_transaction(call_sid) as connection:
             status = (await connection.execute(statement)).scalar()
             if status is None:
                 _check_epoch(await _fetch(connection, call_sid), epoch)
             return bool(status == CallStatus.ACTIVE)
 
-    async def _rows(self, query: Select[Any]) -> list[CallRow]:
-        async with self.transaction() as connection:
+    async def _rows(self, business_id: str, query: Select[Any]) -> list[CallRow]:
+        async with self.transaction(business_id) as connection:
             return [_call_row(row) for row in await connection.execute(query)]
 
 

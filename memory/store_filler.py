@@ -47,7 +47,7 @@ class Filler(Database):
 
     async def fill(self, sizes: Sequence[tuple[Owner, int]], model: str, texts: Sequence[str]) -> None:
         """So many pages for each caller, all of one business, with three vectors each of no meaning."""
-        async with self.transaction() as connection:
+        async with self.transaction(sizes[0][0].business_id) as connection:
             for seed, (owner, count) in enumerate(sizes):
                 check_owner(owner)
                 values = {
@@ -64,5 +64,5 @@ class Filler(Database):
             await connection.execute(text("SET LOCAL enable_nestloop = off"))
             business_id = sizes[0][0].business_id
             await connection.execute(VECTORS, {"business_id": business_id, "model": model})
-        async with self.transaction() as connection:
+        async with self.transaction(sizes[0][0].business_id) as connection:
             await connection.execute(text("ANALYZE"))

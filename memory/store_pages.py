@@ -84,7 +84,7 @@ class PageStore(Database):
         Raises: `StaleEpoch`; `UnknownCall`; `ValueError` if the call belongs to another owner.
         """
         check_owner(owner)
-        async with self.transaction() as connection:
+        async with self.transaction(owner.business_id) as connection:
             call = await lock_call(connection, exchange.call_id, epoch)
             if call.owner != owner:
                 raise ValueError(f"call {exchange.call_id} belongs to another owner")
@@ -132,14 +132,14 @@ class PageStore(Database):
             .order_by(chain.c.back, pages.c.exchange_no.desc())
             .limit(n)
         )
-        return list(reversed(await self._pages(query)))
+        return list(reversed(await self._pages(owner.business_id, query)))
 
     async def load_page(self, page_id: int) -> StoredPage | None:
         """One page by its id, for the job that works on it; None if it was deleted."""
         query = select(
             *PAGE_COLUMNS, pages.c.business_id, pages.c.caller, pages.c.flow_node, pages.c.embedded_with
         ).where(pages.c.page_id == page_id)
-        async with self.transaction() as connection:
+        async with self.page_transaction(page_id) as connection:
             row = (await connection.execute(query)).first()
         if row is None:
             return None
@@ -148,7 +148,7 @@ class PageStore(Database):
     async def save_summary(self, page_id: int, summary: str) -> None:
         """Replace the page's summary."""
         statement = update(pages).where(pages.c.page_id == page_id).values(summary=clean_text(summary))
-        async with self.transaction() as connection:
+        async with self.page_transaction(page_id) as connection:
             await connection.execute(statement)
 
     async def save_vectors(self, owner: Owner, page_id: int, model: str, vectors: PageVectors) -> None:
@@ -170,7 +170,7 @@ class PageStore(Database):
             for side, chunk, vector in vectors.by_side()
         ]
         mine = (page_vectors.c[name] == value for name, value in key.items())
-        async with self.transaction() as connection:
+        async with self.transaction(owner.business_id) as connection:
             await connection.execute(delete(page_vectors).where(*mine))
             if rows:
                 await connection.execute(insert(page_vectors), rows)
@@ -184,11 +184,21 @@ class PageStore(Database):
     async def enqueue_unembedded(self, model: str, older_than: timedelta, limit: int) -> int:
         """Queue again the pages that this model has not embedded: its process was down, or it is a new model.
 
-        Crosses businesses, and returns only how many.
+        One business after the other. Returns how many.
         """
+        waiting = 0
+        for business_id in await self.businesses():
+            if waiting < limit:
+                waiting += await self._enqueue_unembedded(business_id, model, older_than, limit - waiting)
+        return waiting
+
+    async def _enqueue_unembedded(
+        self, business_id: str, model: str, older_than: timedelta, limit: int
+    ) -> int:
         query = (
             select(pages.c.page_id)
             .where(
+                pages.c.business_id == business_id,
                 pages.c.caller.is_not(None),
                 pages.c.embedded_with.is_distinct_from(model),
                 pages.c.created_at < func.now() - older_than,
@@ -196,14 +206,14 @@ class PageStore(Database):
             .order_by(pages.c.page_id.desc())
             .limit(limit)
         )
-        async with self.transaction() as connection:
+        async with self.transaction(business_id) as connection:
             waiting = [row.page_id for row in await connection.execute(query)]
             for page_id in waiting:
                 await enqueue_page(connection, page_id)
         return len(waiting)
 
-    async def _pages(self, query: Select[Any]) -> list[Page]:
-        async with self.transaction() as connection:
+    async def _pages(self, business_id: str, query: Select[Any]) -> list[Page]:
+        async with self.transaction(business_id) as connection:
             return await fetch_pages(connection, query)
 
 

@@ -139,7 +139,7 @@ class SearchStore(Database):
             "caller": owner.caller,
             "words": clean_text(query_text),
         }
-        async with self.transaction() as connection:
+        async with self.transaction(owner.business_id) as connection:
             row = (await connection.execute(WORDS, values)).one()
         return _words(row) if row.page_ids is not None else NO_PAGES
 
@@ -158,7 +158,7 @@ class SearchStore(Database):
             "model": model,
             "asked": str(_unit(query_vector).tolist()),
         }
-        async with self.transaction() as connection:
+        async with self.transaction(owner.business_id) as connection:
             row = (await connection.execute(COSINES, values)).one()
         if row.page_ids is None:
             return NO_COSINES

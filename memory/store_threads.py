@@ -43,7 +43,7 @@ class ThreadStore(Database):
         check_owner(owner)
         if not owner.caller:
             return ()
-        async with self.transaction() as connection:
+        async with self.transaction(owner.business_id) as connection:
             # One page of a caller at a time: two that run together would each found the same thread.
             key = f"{owner.business_id}\x1f{owner.caller}"
             await connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(key, 0))))
@@ -86,7 +86,7 @@ class ThreadStore(Database):
             )
             .group_by(threads.c.thread_id, threads.c.summary, threads.c.flow_node)
         )
-        async with self.transaction() as connection:
+        async with self.transaction(owner.business_id) as connection:
             return [
                 ThreadRow(row.thread_id, row.summary, row.flow_node, tuple(sorted(row.page_ids)))
                 for row in await connection.execute(query)
@@ -102,7 +102,7 @@ class ThreadStore(Database):
             pages.c.caller == owner.caller,
             pages.c.page_id.in_(page_ids),
         )
-        async with self.transaction() as connection:
+        async with self.transaction(owner.business_id) as connection:
             return await fetch_pages(connection, query.order_by(pages.c.page_id))
 
     async def thread_content(self, thread_id: int) -> list[Page]:
@@ -117,7 +117,7 @@ class ThreadStore(Database):
             .where(thread_pages.c.thread_id == thread_id)
             .order_by(pages.c.created_at, pages.c.page_id)
         )
-        async with self.transaction() as connection:
+        async with self.thread_transaction(thread_id) as connection:
             return await fetch_pages(connection, query)
 
     async def save_thread(
@@ -152,7 +152,7 @@ class ThreadStore(Database):
                 updated_at=func.clock_timestamp(),
             )
         )
-        async with self.transaction() as connection:
+        async with self.thread_transaction(thread_id) as connection:
             await connection.execute(statement)
 
 

@@ -37,7 +37,7 @@ class TurnStore(Database):
             )
             .order_by(pages.c.exchange_no)
         )
-        async with self.transaction() as connection:
+        async with self.transaction(owner.business_id) as connection:
             return [
                 TurnRecord(page_of(row), row.usage, row.states) for row in await connection.execute(query)
             ]
@@ -50,5 +50,5 @@ class TurnStore(Database):
             .values(status=CallStatus.ACTIVE, ended_at=None, snapshot=snapshot_json(snapshot))
             .returning(calls.c.call_sid)
         )
-        async with self.transaction() as connection:
+        async with self.call_transaction(call_sid) as connection:
             return (await connection.execute(back)).first() is not None

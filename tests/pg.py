@@ -11,7 +11,7 @@ import pytest
 from psycopg import sql
 from sqlalchemy.engine import make_url
 
-from memory.embedded import EmbeddedPostgres, conninfo_of
+from memory.embedded import SERVICE_ROLE, EmbeddedPostgres, conninfo_of
 from memory.migrate import upgrade
 from memory.store import Store
 
@@ -26,6 +26,14 @@ def with_database(url: str, name: str) -> str:
     return make_url(url).set(database=name).render_as_string(hide_password=False)
 
 
+def serving(url: str) -> str:
+    """The same database of an embedded server for the service's role, which row-level security binds."""
+    parsed = make_url(url)
+    kept = Path(str(parsed.query["host"])).parent / "pg.passwords"
+    password = kept.read_text(encoding="ascii").split()[1]
+    return parsed.set(username=SERVICE_ROLE, password=password).render_as_string(hide_password=False)
+
+
 @contextmanager
 def server_folder() -> Iterator[Path]:
     """A temporary folder outside pytest's own: each pytest closes that to all but its user, and run as root the
@@ -36,19 +44,26 @@ def server_folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def cluster_url() -> Iterator[str]:
-    """A SQLAlchemy URL of the session's cluster; its databases come from `database_url`."""
+def cluster() -> Iterator[EmbeddedPostgres]:
+    """The session's cluster, running; its databases come from `database_url`."""
     with server_folder() as folder:
         server = EmbeddedPostgres(FAST)
-        yield server.start(folder)
+        server.start(folder)
+        yield server
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster_url(cluster: EmbeddedPostgres) -> str:
+    """A SQLAlchemy URL of its superuser."""
+    return cluster.superuser_url
 
 
 @pytest.fixture(scope="session")
 def template_database(cluster_url: str) -> str:
     """The name of a migrated, empty database to clone."""
     execute(cluster_url, "CREATE DATABASE {}", TEMPLATE)
-    upgrade(with_database(cluster_url, TEMPLATE), MIGRATIONS)
+    upgrade(with_database(cluster_url, TEMPLATE), MIGRATIONS, SERVICE_ROLE)
     return TEMPLATE
 
 
@@ -60,14 +75,20 @@ def empty_database_url(cluster_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def database_url(cluster_url: str, template_database: str) -> Iterator[str]:
-    """A migrated database of the test's own."""
+    """A migrated database of the test's own, for its superuser."""
     yield from _database(cluster_url, template_database)
 
 
 @pytest.fixture
-async def store(database_url: str) -> AsyncIterator[Store]:
+def service_url(database_url: str) -> str:
+    """The same database for the service's role, which row-level security binds."""
+    return serving(database_url)
+
+
+@pytest.fixture
+async def store(service_url: str) -> AsyncIterator[Store]:
     """A store on a database of the test's own."""
-    opened = Store(database_url)
+    opened = Store(service_url)
     yield opened
     await opened.close()
 

@@ -14,7 +14,7 @@ from memory import errors as faults
 from memory import migrate
 from memory.audio_store import AudioStore
 from memory.embed import Embedder, EmbedProcess, find_model
-from memory.embedded import EmbeddedPostgres
+from memory.embedded import SERVICE_ROLE, EmbeddedPostgres
 from memory.fusion import FusionWeights
 from memory.jobs import JobTools, process_page
 from memory.model import Exchange, Owner
@@ -34,7 +34,7 @@ Step = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class MemoryWorld:
-    """What a bench works with. `url` is the database's."""
+    """What a bench works with. `url` is the database's owner's."""
 
     url: str
     store: Store
@@ -57,10 +57,10 @@ async def memory_world(folder: Path | None = None, model: str | None = None) -> 
         cluster = EmbeddedPostgres(UNSAFE)
         try:
             url = await asyncio.to_thread(cluster.start, root)
-            await asyncio.to_thread(migrate.upgrade, url, migrations())
+            await asyncio.to_thread(migrate.upgrade, url, migrations(), SERVICE_ROLE)
         except (faults.ClusterFault, faults.StorageUnavailable) as error:
             raise CallthreadError(f"the bench's database: {error}") from error
-        store = Store(url)
+        store = Store(cluster.service_url)
         try:
             async with _embedder(folder or root, model) as embedder:
                 yield MemoryWorld(url, store, AudioStore(f"file://{root}/audio"), embedder)

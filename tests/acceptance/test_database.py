@@ -9,7 +9,7 @@ from pathlib import Path
 from ivr.phone.record import CallEvent, EndReason, EventKind
 from ivr.phone.script import AfterReply, HangUp
 from memory.calls import CallStatus
-from memory.embedded import EmbeddedPostgres
+from memory.embedded import SERVICE_ROLE, EmbeddedPostgres
 from memory.migrate import upgrade
 from tests.acceptance.businesses import ANN, BEN
 from tests.acceptance.line import say
@@ -42,7 +42,7 @@ async def a_cluster() -> AsyncIterator[Cluster]:
     with server_folder() as folder:
         made = Cluster(folder)
         await made.start()
-        await asyncio.to_thread(upgrade, made.url, MIGRATIONS)
+        await asyncio.to_thread(upgrade, made.url, MIGRATIONS, SERVICE_ROLE)
         yield made
         await made.stop()
 

@@ -40,6 +40,7 @@ from memory.summarise import ExtractiveSummariser
 from tests.acceptance.businesses import ANN, DENTAL, TOKEN, write_flows
 from tests.acceptance.line import network_voice
 from tests.acceptance.model import Model, model_server
+from tests.pg import serving
 
 PATIENCE_S = 30.0
 T = TypeVar("T")
@@ -247,7 +248,7 @@ def settings_for(folder: Path, database_url: str, model_url: str, **env: str) ->
     """Settings out of an environment, as an operator makes them."""
     return Settings.load(
         {
-            "IVR_DATABASE_URL": conninfo_of(database_url),
+            "IVR_DATABASE_URL": conninfo_of(serving(database_url)),
             "IVR_DATA_DIR": str(folder / "var"),
             "IVR_CALLFLOWS": str(folder / "flows"),
             "IVR_REALTIME_URL": model_url,

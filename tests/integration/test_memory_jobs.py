@@ -67,13 +67,15 @@ async def until(url: str, done: int) -> None:
         await asyncio.sleep(0.05)
 
 
-async def test_a_page_gets_summary_vectors_and_a_thread(store: Store, database_url: str) -> None:
+async def test_a_page_gets_summary_vectors_and_a_thread(
+    store: Store, database_url: str, service_url: str
+) -> None:
     async with EmbedDouble().serve() as embedder:
         tools = JobTools(store, ExtractiveSummariser(), embedder)
         first = await commit(store, 1, "two rye loaves for friday morning")
         kin = await commit(store, 2, "make it three rye loaves for friday morning")
         other = await commit(store, 3, "where can my husband park his caravan", reply="Behind the shop.")
-        await run_pending(database_url, tools)
+        await run_pending(service_url, tools)
         assert statuses(database_url) == {"succeeded": 5}  # three pages, two threads
         threads = await store.threads_of(ANA, [first, kin, other])
         assert sorted(thread.page_ids for thread in threads) == [(first, kin), (other,)]
@@ -106,51 +108,55 @@ async def test_every_job_can_be_run_twice(store: Store, database_url: str) -> No
 
 
 async def test_without_a_model_threads_follow_the_call(
-    store: Store, database_url: str, lexical: JobTools
+    store: Store, database_url: str, service_url: str, lexical: JobTools
 ) -> None:
     pages = [await commit(store, number, "Hello") for number in (1, 2)]
     elsewhere = await commit(store, 1, "Hello", call_id="CA2")
-    await run_pending(database_url, lexical)
+    await run_pending(service_url, lexical)
     threads = await store.threads_of(ANA, [*pages, elsewhere])
     assert sorted(thread.page_ids for thread in threads) == [tuple(pages), (elsewhere,)]
 
 
 async def test_b083_nobodys_pages_get_a_summary_and_no_more(
-    store: Store, database_url: str, lexical: JobTools
+    store: Store, database_url: str, service_url: str, lexical: JobTools
 ) -> None:
     page_id = await commit(store, 1, "I am Ana.", owner=NOBODY)
-    await run_pending(database_url, lexical)
+    await run_pending(service_url, lexical)
     stored = await store.load_page(page_id)
     assert stored is not None and stored.page.summary != ""
     for table in ("threads", "thread_pages", "page_vectors"):
         assert rows(database_url, f"SELECT count(*) FROM {table}") == [(0,)]
 
 
-async def test_b075_a_failed_embedding_is_made_later(store: Store, database_url: str) -> None:
+async def test_b075_a_failed_embedding_is_made_later(
+    store: Store, database_url: str, service_url: str
+) -> None:
     double = EmbedDouble(failures=1)
     async with double.serve() as embedder:
         tools = JobTools(store, ExtractiveSummariser(), embedder)
         page_id = await commit(store, 1, "two rye loaves")
         empty = await commit(store, 2, "...", reply="")
-        await run_pending(database_url, tools)
+        await run_pending(service_url, tools)
         assert statuses(database_url)["todo"] == 1
         rows(database_url, "UPDATE procrastinate_jobs SET scheduled_at = now() WHERE status = 'todo'")
-        await run_pending(database_url, tools)
+        await run_pending(service_url, tools)
         assert rows(database_url, "SELECT DISTINCT page_id FROM page_vectors") == [(page_id,)]
         assert "..." not in double.asked
         stored = await store.load_page(empty)
         assert stored is not None and stored.embedded_with == MODEL
 
 
-async def test_pages_left_behind_are_queued_again(store: Store, database_url: str, lexical: JobTools) -> None:
+async def test_pages_left_behind_are_queued_again(
+    store: Store, database_url: str, service_url: str, lexical: JobTools
+) -> None:
     """A job that gave up, or a change of model: the page is embedded all the same, and only once more."""
     page_id = await commit(store, 1, "two rye loaves")
-    await run_pending(database_url, lexical)
+    await run_pending(service_url, lexical)
     rows(database_url, "UPDATE pages SET created_at = now() - interval '1 hour'")
     async with EmbedDouble().serve() as embedder:
         tools = JobTools(store, ExtractiveSummariser(), embedder)
         await upkeep(tools, datetime.now(UTC))
-        await run_pending(database_url, tools)
+        await run_pending(service_url, tools)
         assert rows(database_url, "SELECT DISTINCT page_id, model FROM page_vectors") == [(page_id, MODEL)]
         assert await store.enqueue_unembedded(MODEL, timedelta(0), 10) == 0
 
@@ -173,16 +179,16 @@ async def test_b076_a_model_that_does_not_fit_is_named_and_costs_no_page(
 
 
 async def test_what_a_killed_worker_left_is_done_by_another(
-    store: Store, database_url: str, lexical: JobTools
+    store: Store, database_url: str, service_url: str, lexical: JobTools
 ) -> None:
     await commit(store, 1, "two rye loaves")
     rows(database_url, "UPDATE procrastinate_jobs SET status = 'doing'")  # its worker is gone without a word
-    await run_pending(database_url, lexical)
+    await run_pending(service_url, lexical)
     assert statuses(database_url) == {"doing": 1}
-    app = make_app(database_url)
+    app = make_app(service_url)
     async with app.open_async():
         assert await requeue_stalled(app) == 1
-    await run_pending(database_url, lexical)
+    await run_pending(service_url, lexical)
     assert statuses(database_url) == {"succeeded": 2}
 
 
@@ -200,11 +206,11 @@ async def test_a_job_names_nothing_of_the_caller(store: Store, database_url: str
 
 
 async def test_b107_200_short_calls_leave_no_job_undone_and_no_task_behind(
-    store: Store, database_url: str, lexical: JobTools
+    store: Store, database_url: str, service_url: str, lexical: JobTools
 ) -> None:
     tasks_before = len(asyncio.all_tasks())
     stop = asyncio.Event()
-    worker = asyncio.create_task(run_worker(database_url, lexical, stop, concurrency=4))
+    worker = asyncio.create_task(run_worker(service_url, lexical, stop, concurrency=4))
     for number in range(200):
         owner = Owner("bakery", f"+1202555{number:04d}")
         await commit(store, 1, "Hello, is it open?", owner=owner, call_id=f"CA{number}")
