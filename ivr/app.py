@@ -37,6 +37,7 @@ from ivr.wire.tokens import StreamTokens
 from memory import errors as faults
 from memory.embedded import conninfo_of
 from memory.ledger import Ledger
+from memory.migrate import isolation_fault
 from memory.service import Memory
 from memory.store import WORKER_PREFIX, Store
 
@@ -105,6 +106,8 @@ async def serve(
             env = {"IVR_DATABASE_URL": conninfo_of(url)}
             await background(stack, keep_running(["ivr", "worker", *embed_socket], env, "worker"))
         service = Service(settings, options, book, store, memory, model)
+        if await asyncio.to_thread(isolation_fault, url) is not None:
+            service.warnings = ("businesses_not_isolated",)
         await service.run(stack, listening, on_ready)
 
 
@@ -142,6 +145,7 @@ class Service:
         self._options = options
         self._book = book
         self._store = store
+        self.warnings: tuple[str, ...] = ()
         self._draining = False
         self._is_alone = False
         self._handing_over: asyncio.Task[None] | None = None
@@ -268,4 +272,5 @@ class Service:
         except (faults.MemoryFault, TimeoutError):
             database_answers = False
         flows = bool(self._book.businesses)
-        return Readiness({"database": database_answers, "flows": flows, "accepting": not self._draining})
+        checks = {"database": database_answers, "flows": flows, "accepting": not self._draining}
+        return Readiness(checks, self.warnings)

@@ -65,7 +65,7 @@ class Database:
         """One transaction: committed at the end of the block, rolled back by an exception in it.
 
         It sees and changes what is this business's, and what is no business's; the rest does not exist for it
-        (row-level security, migration 0005).
+        (row-level security, migration 0006).
 
         Raises: `StorageUnavailable` (try again), `StorageFault` (no use trying); `ValueError` for an empty business.
         """

@@ -15,6 +15,7 @@ from memory.database import Database, check_business, check_owner
 from memory.jobqueue import enqueue_thread
 from memory.model import Owner
 from memory.schema import (
+    caller_revisions,
     calls,
     doomed_files,
     erasure_key,
@@ -73,7 +74,7 @@ class ErasureStore(Database):
             .group_by(threads.c.business_id, threads.c.thread_id)
             .order_by(threads.c.updated_at.desc())
         )
-        async with self.transaction() as connection:
+        async with self.transaction(owner.business_id) as connection:
             return [Topic(row.summary, row.turns) for row in await connection.execute(query)]
 
     async def forget(self, owner: Owner, before: datetime | None = None) -> tuple[Erased, Erasure]:
@@ -84,7 +85,7 @@ class ErasureStore(Database):
         check_owner(owner)
         if not owner.caller:
             raise ValueError("a withheld number owns no memory to forget")
-        async with self.transaction() as connection:
+        async with self.transaction(owner.business_id) as connection:
             hashed = caller_hash(await _key(connection), owner.business_id, owner.caller)
             entry = upsert(erasures).values(business_id=owner.business_id, caller_hash=hashed)
             at: datetime = (
@@ -103,7 +104,7 @@ class ErasureStore(Database):
         check_owner(owner)
         if not owner.caller:
             return False
-        async with self.transaction() as connection:
+        async with self.transaction(owner.business_id) as connection:
             hashed = caller_hash(await _key(connection), owner.business_id, owner.caller)
             found = select(erasures.c.erased_at).where(
                 erasures.c.business_id == owner.business_id,
@@ -125,7 +126,7 @@ class ErasureStore(Database):
     async def expire(self, business_id: str, before: datetime) -> Erased:
         """Erase the calls of a business that ended before this time, whoever made them."""
         check_business(business_id)
-        async with self.transaction() as connection:
+        async with self.transaction(business_id) as connection:
             return await _erase(
                 connection,
                 [
@@ -136,19 +137,31 @@ class ErasureStore(Database):
             )
 
     async def doomed(self, limit: int) -> list[DoomedFile]:
-        """Files to be deleted, oldest first."""
-        query = select(doomed_files.c.file_id, doomed_files.c.path).order_by(doomed_files.c.file_id)
-        async with self.transaction() as connection:
+        """Files to be deleted, one business after the other."""
+        found: list[DoomedFile] = []
+        for business_id in await self.businesses():
+            found += await self._doomed_of(business_id, limit - len(found))
+        return found
+
+    async def _doomed_of(self, business_id: str, limit: int) -> list[DoomedFile]:
+        query = (
+            select(doomed_files.c.file_id, doomed_files.c.path)
+            .where(doomed_files.c.business_id == business_id)
+            .order_by(doomed_files.c.file_id)
+        )
+        async with self.transaction(business_id) as connection:
             return [DoomedFile(row.file_id, row.path) for row in await connection.execute(query.limit(limit))]
 
     async def undoom(self, file_ids: Sequence[int]) -> None:
         """These are deleted."""
-        async with self.transaction() as connection:
-            await connection.execute(delete(doomed_files).where(doomed_files.c.file_id.in_(file_ids)))
+        these = delete(doomed_files).where(doomed_files.c.file_id.in_(file_ids))
+        for business_id in await self.businesses():
+            async with self.transaction(business_id) as connection:
+                await connection.execute(these.where(doomed_files.c.business_id == business_id))
 
     async def _unknown(self, business_id: str, entries: Sequence[Erasure]) -> list[tuple[str, datetime]]:
         """The callers of a business who are in an entry that the database has not carried out."""
-        async with self.transaction() as connection:
+        async with self.transaction(business_id) as connection:
             rows = await connection.execute(
                 select(erasures.c.caller_hash, erasures.c.erased_at).where(
                     erasures.c.business_id == business_id
@@ -185,8 +198,10 @@ async def _key(connection: AsyncConnection) -> str:
 
 async def _erase(connection: AsyncConnection, which: list[ColumnElement[bool]]) -> Erased:
     """The calls that `which` selects, with all that hangs on them."""
-    gone = select(calls.c.business_id, calls.c.call_sid).where(*which).with_for_update().cte("gone")
-    sids = (await connection.execute(select(gone.c.business_id, gone.c.call_sid))).all()
+    gone = (
+        select(calls.c.business_id, calls.c.call_sid, calls.c.caller).where(*which).with_for_update().cte("gone")
+    )
+    sids = (await connection.execute(select(gone))).all()
     if not sids:
         return Erased()
     business_id, names = sids[0].business_id, [row.call_sid for row in sids]
@@ -216,6 +231,14 @@ async def _erase(connection: AsyncConnection, which: list[ColumnElement[bool]]) 
     await connection.execute(delete(spent_tokens).where(spent_tokens.c.call_sid.in_(names)))
     await connection.execute(
         delete(calls).where(calls.c.business_id == business_id, calls.c.call_sid.in_(names))
+    )
+    still = select(calls.c.caller).where(calls.c.business_id == business_id, calls.c.caller.is_not(None))
+    await connection.execute(
+        delete(caller_revisions).where(
+            caller_revisions.c.business_id == business_id,
+            caller_revisions.c.caller.in_({row.caller for row in sids if row.caller}),
+            caller_revisions.c.caller.not_in(still),
+        )
     )
     return Erased(len(names), page_count, count)
 

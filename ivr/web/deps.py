@@ -119,6 +119,8 @@ class Readiness:
     """What works, by name; ready when all of it does."""
 
     checks: dict[str, bool] = field(hash=False)
+    warnings: tuple[str, ...] = ()
+    """What works, and should not be left as it is."""
 
     @property
     def ok(self) -> bool:

@@ -29,7 +29,9 @@ class HealthRoutes:
         draining = self._deps.draining()
         readiness = await self._readiness()
         ready = readiness.ok and not draining
-        body = {"ready": ready, "draining": draining, "checks": readiness.checks}
+        body: dict[str, object] = {"ready": ready, "draining": draining, "checks": readiness.checks}
+        if readiness.warnings:
+            body["warnings"] = list(readiness.warnings)
         return JSONResponse(body, status_code=200 if ready else 503)
 
     async def metrics(self, _request: Request) -> Response:

@@ -10,8 +10,16 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
+from sqlalchemy.engine import make_url
 
-from memory.embedded import EmbeddedPostgres, _cluster_processes, conninfo_of, normalise_url
+from memory.embedded import (
+    SERVICE_ROLE,
+    TRUSTING,
+    EmbeddedPostgres,
+    _cluster_processes,
+    conninfo_of,
+    normalise_url,
+)
 from memory.errors import ClusterFault
 from tests.pg import FAST, server_folder
 
@@ -86,6 +94,48 @@ def test_a_long_path_gets_a_private_socket_folder(home: Path) -> None:
     socket_dir = Path(str(conninfo_of(url)).split("host=")[1].replace("%2F", "/"))
     assert socket_dir.stat().st_mode & 0o777 == 0o700
     server.stop()
+
+
+def test_nobody_comes_in_without_a_password(home: Path) -> None:
+    """The service's role owns nothing; the passwords are for the folder's owner only, in a folder of the server's."""
+    server = EmbeddedPostgres(FAST)
+    url = server.start(home)
+    assert query(server.service_url, "SELECT current_user") == SERVICE_ROLE
+    special = (
+        "SELECT rolsuper OR rolcreatedb OR rolcreaterole OR rolbypassrls"
+        " FROM pg_roles WHERE rolname = current_user"
+    )
+    assert query(server.service_url, special) is False
+    for name in ("postgres", SERVICE_ROLE):
+        for password in ("", "wrong"):
+            assert not answers(
+                make_url(url).set(username=name, password=password).render_as_string(hide_password=False)
+            )
+    assert (home / "pg.passwords").stat().st_mode & 0o777 == 0o600
+    assert Path(str(make_url(url).query["host"])).stat().st_mode & 0o777 == 0o700
+    server.stop()
+
+
+@pytest.mark.parametrize("running", [True, False])
+@pytest.mark.parametrize("lost", ["passwords", "rules"])
+def test_a_cluster_of_an_older_version_is_taken_over(home: Path, running: bool, lost: str) -> None:
+    """One that trusted everybody, or whose passwords were lost, whether or not it runs; what is in it stays."""
+    older = EmbeddedPostgres(FAST)
+    query(older.start(home), "SELECT 1")
+    with psycopg.connect(conninfo_of(older.superuser_url)) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 7 AS number")
+    if lost == "rules":
+        older._admit(TRUSTING)
+    (home / "pg.passwords").unlink()
+    if not running:
+        older.stop()
+    newer = EmbeddedPostgres(FAST)
+    url = newer.start(home)
+    assert query(url, "SELECT number FROM kept") == 7
+    assert answers(newer.service_url)
+    assert not answers(make_url(url).set(password="").render_as_string(hide_password=False))
+    older.stop()
+    newer.stop()
 
 
 def test_a_folder_that_is_no_cluster_is_left_alone(home: Path) -> None:

@@ -20,6 +20,7 @@ from memory.embedded import conninfo_of
 from memory.errors import MemoryFault
 from memory.model import CallSnapshot, Exchange, Owner
 from memory.store import AudioPaths, PageVectors, Store
+from memory.store_erasure import Erasure
 from memory.threads import Append, PageLink, Spawn, ThreadLink
 
 NUMBER = "+12025550111"
@@ -118,6 +119,11 @@ CROSSINGS: dict[str, Callable[[Attempt], Awaitable[object]]] = {
     "join_threads": join,
     "threads_of": lambda a: a.store.threads_of(a.mine.owner, [a.theirs.page_id]),
     "pages_by_id": lambda a: a.store.pages_by_id(a.mine.owner, [a.theirs.page_id]),
+    "topics": lambda a: a.store.topics(a.mine.owner),
+    "forget": lambda a: a.store.forget(a.mine.owner),
+    "was_erased_since": lambda a: a.store.was_erased_since(a.mine.owner, NOW),
+    "erase_again": lambda a: a.store.erase_again([Erasure("bakery", "0" * 64, NOW)]),
+    "expire": lambda a: a.store.expire("bakery", NOW + timedelta(days=9)),
     "turns_of": lambda a: a.store.turns_of(a.mine.owner, a.theirs.call_sid),
     # Of one call, page or thread, by a number that only its own call or job has: of mine, so that theirs must stand.
     "get_call": lambda a: a.store.get_call(a.mine.call_sid),
@@ -134,6 +140,8 @@ CROSSINGS: dict[str, Callable[[Attempt], Awaitable[object]]] = {
 # What is no business's, and what is done for every business in turn; neither returns a word of a caller's.
 SHARED = {
     "active_calls",
+    "doomed",
+    "undoom",
     "enqueue_unembedded",
     "forget_spent_tokens",
     "get_flow",

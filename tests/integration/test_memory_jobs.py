@@ -194,7 +194,7 @@ async def test_what_a_killed_worker_left_is_done_by_another(
 
 async def test_a_thread_waits_in_the_queue_once(store: Store, database_url: str) -> None:
     for _ in range(3):
-        async with store.transaction() as connection:
+        async with store.shared_transaction() as connection:
             await enqueue_thread(connection, 7)
     assert rows(database_url, "SELECT lock, queueing_lock FROM procrastinate_jobs") == [("thread:7",) * 2]
 

@@ -67,12 +67,12 @@ class Outage:
         self._patch = patch
 
     def begins(self) -> None:
-        self._patch.setattr(self._store, "transaction", self._unreachable)
+        self._patch.setattr(self._store, "_transaction", self._unreachable)
 
     def ends(self) -> None:
         self._patch.undo()
 
-    def _unreachable(self) -> NoReturn:
+    def _unreachable(self, *_entry: object) -> NoReturn:
         raise StorageUnavailable("the database is away")
 
 
@@ -200,7 +200,7 @@ async def test_an_erased_call_does_not_come_back(store: Store, outage: Outage, t
     await killed.say(1, "forget me")
     killed.dies()
     outage.ends()
-    async with store.transaction() as connection:
+    async with store.transaction(ANA.business_id) as connection:
         await connection.exec_driver_sql("DELETE FROM calls")
     successor = Worker(store, tmp_path)
     await successor.spool.replay()

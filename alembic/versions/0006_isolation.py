@@ -1,13 +1,13 @@
 """Row-level security by business: a transaction sees the rows of the business it has named (`app.business`), no others.
 
-Revision: 0005, after 0004
+Revision: 0006, after 0005
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0005"
-down_revision = "0004"
+revision = "0006"
+down_revision = "0005"
 branch_labels = None
 depends_on = None
 
