@@ -199,7 +199,10 @@ async def _key(connection: AsyncConnection) -> str:
 async def _erase(connection: AsyncConnection, which: list[ColumnElement[bool]]) -> Erased:
     """The calls that `which` selects, with all that hangs on them."""
     gone = (
-        select(calls.c.business_id, calls.c.call_sid, calls.c.caller).where(*which).with_for_update().cte("gone")
+        select(calls.c.business_id, calls.c.call_sid, calls.c.caller)
+        .where(*which)
+        .with_for_update()
+        .cte("gone")
     )
     sids = (await connection.execute(select(gone))).all()
     if not sids:
