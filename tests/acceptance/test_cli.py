@@ -20,6 +20,7 @@ from memory.model import CallSnapshot, Exchange, Owner
 from memory.service import Memory
 from memory.store import Store
 from tests.acceptance.businesses import write_flows
+from tests.pg import serving
 
 VARIABLES = ("IVR_", "TWILIO_", "OPENAI_")
 
@@ -144,7 +145,7 @@ def test_calls_are_listed_and_shown(ivr: Ivr, database_url: str) -> None:
         await store.close()
 
     asyncio.run(a_call())
-    env = {"IVR_DATABASE_URL": conninfo_of(database_url)}
+    env = {"IVR_DATABASE_URL": conninfo_of(serving(database_url))}
     code, out, _ = ivr("calls", "list", "--business", "harbor-dental", **env)
     assert (code, "CA1" in out, "2025550143" in out) == (0, True, False)
     code, out, _ = ivr("calls", "show", "CA1", "--json", **env)
@@ -168,7 +169,7 @@ def test_a_caller_is_shown_and_forgotten(ivr: Ivr, database_url: str, tmp_path: 
         await store.close()
 
     asyncio.run(a_call())
-    env = {"IVR_DATABASE_URL": conninfo_of(database_url)}
+    env = {"IVR_DATABASE_URL": conninfo_of(serving(database_url))}
     whom = ("+12025550143", "--business", "harbor-dental")
     code, out, _ = ivr("callers", "show", *whom, **env)
     assert (code, "About my crown" in out, "2025550143" in out) == (0, True, False)
