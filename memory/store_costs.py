@@ -54,7 +54,7 @@ class CostStore(Database):
         query = select(func.coalesce(func.sum(USD), 0.0)).where(
             pages.c.business_id == business_id, pages.c.call_id == call_sid
         )
-        async with self.transaction() as connection:
+        async with self.transaction(business_id) as connection:
             return float((await connection.execute(query)).scalar_one())
 
     async def spent_since(self, business_id: str, since: datetime, known: Spent) -> Spent:
@@ -67,7 +67,7 @@ class CostStore(Database):
             pages.c.page_id > known.page_id,
             pages.c.created_at >= since,
         )
-        async with self.transaction() as connection:
+        async with self.transaction(business_id) as connection:
             usd, page_id = (await connection.execute(query)).one()
         return Spent(known.usd + usd, page_id)
 
@@ -90,7 +90,7 @@ class CostStore(Database):
         )
         query = query if since is None else query.where(pages.c.created_at >= since)
         query = query if until is None else query.where(pages.c.created_at < until)
-        async with self.transaction() as connection:
+        async with self.transaction(business_id) as connection:
             rows = (await connection.execute(query)).all()
         return [
             Costs(row.key or "", row.turns, row.usd, int(row.read), int(row.cached), int(row.written))

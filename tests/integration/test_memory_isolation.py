@@ -20,6 +20,7 @@ from memory.embedded import conninfo_of
 from memory.errors import MemoryFault
 from memory.model import CallSnapshot, Exchange, Owner
 from memory.store import AudioPaths, PageVectors, Store
+from memory.store_costs import CostKey, Spent
 from memory.store_erasure import Erasure
 from memory.threads import Append, PageLink, Spawn, ThreadLink
 
@@ -119,6 +120,9 @@ CROSSINGS: dict[str, Callable[[Attempt], Awaitable[object]]] = {
     "join_threads": join,
     "threads_of": lambda a: a.store.threads_of(a.mine.owner, [a.theirs.page_id]),
     "pages_by_id": lambda a: a.store.pages_by_id(a.mine.owner, [a.theirs.page_id]),
+    "spent_in_call": lambda a: a.store.spent_in_call("bakery", a.theirs.call_sid),
+    "spent_since": lambda a: a.store.spent_since("bakery", NOW - timedelta(days=9), Spent()),
+    "costs_by": lambda a: a.store.costs_by("bakery", CostKey.CALLER, "UTC", None, None),
     "topics": lambda a: a.store.topics(a.mine.owner),
     "forget": lambda a: a.store.forget(a.mine.owner),
     "was_erased_since": lambda a: a.store.was_erased_since(a.mine.owner, NOW),
