@@ -34,7 +34,10 @@ class Pages:
         """Exchanges whose words are known, in order; all of them when there is no more waiting."""
         ready = [e for e in self._waiting if at_once or e.turn.has_all_words()]
         self._waiting = [e for e in self._waiting if e not in ready]
-        return [CommitExchange(self._exchange(e)) for e in ready if not _is_nothing(e)]
+        orders = [CommitExchange(self._exchange(e)) for e in ready if not _is_nothing(e)]
+        for exchange in ready:
+            exchange.turn.release()
+        return orders
 
     def is_waiting(self) -> bool:
         """Some exchange's words are still awaited."""

@@ -90,6 +90,12 @@ class Turn:
             audio_at_ms,
         )
 
+    def release(self) -> None:
+        """It is kept as a page: here only its words are still wanted, by transcripts that come twice and by context."""
+        self.ulaw.clear()
+        self.outputs.clear()
+        self.window = None
+
     def absorb(self, later: "Turn") -> None:
         """Speech went on: the later items belong to this turn; what was gathered for it is out of date."""
         self.items += later.items
