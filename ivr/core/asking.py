@@ -75,7 +75,7 @@ class Asking:
 
     def situation(self, turn: Turn | None) -> Situation:
         """What is open in answer to a turn."""
-        return Situation(may_start_afresh=self.resumed, may_defer=turn is None or not turn.has_waited)
+        return Situation(may_start_afresh=self.resumed, may_defer=turn is None or turn.may_defer)
 
     def tools(self, turn: Turn | None = None) -> tuple[FunctionTool, ...]:
         """The functions on offer now."""

@@ -162,7 +162,7 @@ class Dialogue:
                 self._release(now_ms)
             case Reply.DEFERRED if self._patience.may_reconsider(now_ms):
                 if self._answering is not None:
-                    self._answering.has_waited = True
+                    self._answering.may_defer = False
                 self._show(Sign.RECONSIDER, now_ms)
 
     # -- the model's replies ----------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ class Dialogue:
     def _ask(self, now_ms: float) -> None:
         if self._own_words is None and self._answering is None:
             self._answering = self._hearing.take()
-            self._answering.has_waited = self._patience.is_overdue(now_ms)
+            self._answering.may_defer = self._patience.may_defer(now_ms)
         self._ask_again(now_ms)
 
     def _ask_again(self, now_ms: float) -> None:

@@ -59,7 +59,7 @@ class Situation:
 
     may_start_afresh: bool = False
     may_defer: bool = True
-    """The turn has not been held as long as anybody may hold it."""
+    """The turn may be held: see `Turn.may_defer`."""
 
 
 class Functions:
@@ -131,5 +131,5 @@ class Functions:
         if directive.languages is not None and language not in directive.languages:
             return Refused("unsupported_language", f"not for {language}")
         if directive.holds_turn and not situation.may_defer:
-            return Refused("waited_already", "the caller has waited: answer now")
+            return Refused("no_waiting", "the caller has finished, or has waited: answer now")
         return None

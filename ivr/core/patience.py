@@ -10,12 +10,14 @@ from ivr.core.hearing import Hearing
 from ivr.core.records import Turn
 from ivr.core.setup import Tuning
 from ivr.core.silence import Silence
-from ivr.core.threshold import MARGIN_MS, Threshold
+from ivr.core.threshold import Threshold
 from ivr.core.turns import Reply
 
 LOCAL = (Orchestration.LOCAL, Orchestration.JOINT)
 HEALTHY_MS = 5_000
 """So long without trouble, and D_VAD is normal again (paper)."""
+LATELY_MS = 1_000
+"""The paper's window on the network."""
 
 
 class Patience:
@@ -67,14 +69,12 @@ class Patience:
         self._deadlines.clear(Deadline.RECONSIDER, Deadline.OVERDUE)
 
     def is_believed(self, now_ms: float) -> bool:
-        """The boundary is one, as far as the line can tell.
-
-        After a hole in it a little more silence is asked for than on a good line: there the caller has the time in
-        which the words come to go on in, here they are there already.
-        """
+        """The boundary is one, as far as the line can tell: enough silence was heard, and we hear them still."""
         since_ms = self._hearing.silent_since_ms
-        needed_ms = self.threshold.normal_ms + MARGIN_MS
-        return since_ms is None or self._silence.is_silence_heard(since_ms, needed_ms, now_ms)
+        if since_ms is None:
+            return True
+        heard_ms = self._silence.heard_ms(since_ms)
+        return heard_ms >= self.threshold.normal_ms and not self._silence.is_stalled(now_ms)
 
     def may_ask(self, now_ms: float) -> bool:
         """Ask for the answer. Jointly, what is still in doubt at the soft deadline is a question to the model."""
@@ -94,16 +94,29 @@ class Patience:
             case _:
                 return False
 
+    def may_defer(self, now_ms: float) -> bool:
+        """Whether the model may still hold a turn that it is asked to answer now.
+
+        Not once it has waited long enough. Jointly, not where the line was bad and the silence was heard all the
+        same: the caller has finished, and what was lost does not come by waiting but by asking for it. What is left
+        to the model is what only words tell: a sentence that breaks off on a good line, and a silence that could
+        not be settled by the soft deadline.
+        """
+        if self.is_overdue(now_ms):
+            return False
+        is_good = now_ms - self._silence.healthy_since_ms(now_ms) >= LATELY_MS
+        return self._mode is not Orchestration.JOINT or is_good or not self.is_believed(now_ms)
+
     def may_speak(self, now_ms: float) -> bool:
         """Let the answer be heard: the line may have gone bad since it was asked for."""
-        since_ms = self._hearing.silent_since_ms
-        if not self.is_local or self.is_overdue(now_ms) or since_ms is None:
+        if not self.is_local or self.is_overdue(now_ms):
             return True
-        return self._silence.is_still_silent(since_ms, self.threshold.normal_ms, now_ms)
+        return self.is_believed(now_ms) and self._silence.is_hearing(now_ms)
 
     def may_reconsider(self, now_ms: float) -> bool:
         """A deferral is over: its soft deadline has passed and the line has recovered, or its hard one has."""
-        return now_ms >= self._soft_ms and (self.is_overdue(now_ms) or self.is_believed(now_ms))
+        has_recovered = self.is_believed(now_ms) and self._silence.is_hearing(now_ms)
+        return now_ms >= self._soft_ms and (has_recovered or self.is_overdue(now_ms))
 
     def is_overdue(self, now_ms: float) -> bool:
         """The caller has waited as long as anybody may be made to."""

@@ -53,8 +53,8 @@ class Turn:
     """Replies asked for so far; bounded, so that a model that only calls functions is made to speak."""
     is_noise: bool = False
     """Its words ask for nothing: a sign of listening while we spoke, or our own echo."""
-    has_waited: bool = False
-    """It was deferred for as long as anybody may: it is to be answered now."""
+    may_defer: bool = True
+    """The model may hold it: neither has it waited as long as anybody may, nor is it known to be over."""
     usage: Usage = field(default_factory=Usage)
     state: str = ""
     """The state snapshot the model was last shown for this turn."""
@@ -110,7 +110,7 @@ class Turn:
         self.is_noise = False
         self.outputs.clear()
         self.rounds = 0
-        self.has_waited = False
+        self.may_defer = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,6 @@ from ivr.core import events as ev
 from ivr.core.units import ULAW_SILENCE
 from tests.unit.core.harness import SPEECH, START_MS, VAD_MS, Answer, World, clinic
 
-WORDS_AFTER_MS = 300
-
 
 def orchestrated(mode: Orchestration | str) -> Business:
     """The clinic, under an orchestration."""
@@ -26,6 +24,8 @@ class LossyWorld(World):
     """`speaks` in place of `says`; `lose` and `stall` change the line from now on."""
 
     def __init__(self, *answers: Answer, mode: Orchestration | str = "joint", **more: Any) -> None:
+        self.words_after_ms = 300.0
+        """How long after a turn its words come."""
         self._silence_ms = 500
         self._voiced_ms = self._silent_ms = self._position_ms = 0.0
         self._is_speech = False
@@ -123,4 +123,4 @@ class LossyWorld(World):
         words, self._said = " ".join(self._said), []
         self._tell(ev.SpeechStopped(item, int(self._position_ms)))
         self._tell(ev.TurnCommitted(item))
-        self._tell(ev.TranscriptDone(item, words), WORDS_AFTER_MS)
+        self._tell(ev.TranscriptDone(item, words), self.words_after_ms)

@@ -8,14 +8,15 @@ from tests.unit.core.harness import START_MS, Answer, calling, speech
 from tests.unit.core.lossy import LossyWorld
 
 DEFER = calling(("defer_response", '{"reason": "the network lost something"}'))
-GOES_ON_AFTER_MS = 800
+GOES_ON_AFTER_MS = 560
 
 
 def hole_in_a_sentence(world: LossyWorld) -> None:
-    """A second of speech, half a second of it lost, a pause that is shorter than one that ends a turn, and the rest.
+    """A second of speech and more of it lost, a pause, and the rest.
 
-    Without loss nobody would be interrupted: an answer is audible 1,050 ms after the last word here.
+    Without loss nobody would be interrupted: an answer is audible 850 ms after the last word here.
     """
+    world.words_after_ms = 100
     world.greet()
     world.speaks("I would like to know", 1_000)
     world.run(1_000)
@@ -60,7 +61,7 @@ def test_a_turn_that_ends_in_a_hole_is_answered_as_soon_as_enough_silence_was_he
     healed_ms = world.now_ms + 400 - START_MS
     world.run(5_000)
     (asked,) = [at - START_MS for at, c in world.sent if c in world.asked()]
-    assert asked == pytest.approx(healed_ms + 500 + 200, abs=40)  # D_VAD and the margin
+    assert asked == pytest.approx(healed_ms + 500, abs=40)
     assert len(world.of(do.CancelReply)) == 0
 
 
@@ -110,7 +111,7 @@ def test_an_answer_that_was_kept_back_is_heard_whole_once_the_line_is_back(mode:
     healed_ms = world.now_ms + 900 - START_MS
     world.run(9_000)
     (audible,) = world.audible_ms()
-    assert audible == pytest.approx(healed_ms + 500, abs=80)  # the hole could hide a word
+    assert audible == pytest.approx(healed_ms + 200, abs=60)  # so long it takes to know of speech
     (reply,) = world.asked()
     assert world.audio_of(reply, 2_000) in world.phone.sound()
     assert [(e.reply_text, e.interrupted) for e in world.exchanges()] == [("At nine.", False)]
@@ -146,10 +147,9 @@ def test_nobody_waits_longer_than_five_seconds(mode: str) -> None:
     world = LossyWorld(speech("At nine."), mode=mode)
     world.greet()
     world.speaks("When do you open?", 1_000)
-    world.run(1_300)
-    for _ in range(60):  # more than half of all is lost, in holes that hide words
-        world.lose(300)
-        world.run(500)
+    world.run(1_600)
+    world.lose(20_000)
+    world.run(9_000)
     (closed_ms,) = [at for at, event in world.heard if event == ev.TurnCommitted("v1")]
     assert closed_ms + 5_000 < world.audible_ms()[0] <= closed_ms + 5_000 + 300
 
@@ -158,10 +158,9 @@ def test_joint_asks_the_model_what_the_line_cannot_tell_by_the_soft_deadline() -
     world = LossyWorld(DEFER, speech("At nine."))
     world.greet()
     world.speaks("When do you", 1_000)
-    world.run(900)
-    for _ in range(40):
-        world.lose(200)
-        world.run(400)
+    world.run(1_600)
+    world.lose(20_000)
+    world.run(9_000)
     first, second = (at - START_MS for at, c in world.sent if c in world.asked())
     assert "concealed_ms=" in str(world.asked()[0].input[-1])
     closed_ms = first - 1_500
@@ -226,7 +225,7 @@ def test_a_deferral_ends_when_the_line_is_well_again() -> None:
     healed_ms = world.now_ms + 2_400
     world.run(9_000)
     _, second = (at for at, c in world.sent if c in world.asked())
-    assert second == pytest.approx(healed_ms + 700, abs=40)
+    assert second == pytest.approx(healed_ms + 200, abs=40)
 
 
 def test_speech_that_continues_a_deferred_turn_is_answered_once_as_a_whole() -> None:
@@ -281,7 +280,7 @@ def test_a_boundary_that_was_held_teaches_nothing() -> None:
     world.speaks("When do you open", 1_000)
     world.run(950)
     world.lose(500)
-    world.run(900)  # a boundary, 400 ms after the hole: too little was heard of it
+    world.run(800)  # a boundary, 300 ms after the hole: too little was heard of it
     world.speaks("on Sundays?", 800)
     world.run(9_000)
     assert world.silences() == []
@@ -313,7 +312,7 @@ def test_answer_as_soon_as_i_finish_does_not_make_a_hole_an_end() -> None:
     world.speaks("When do you open", 1_000)
     world.run(950)
     world.lose(500)
-    world.run(500 + 350)  # there are 300 ms of silence, but after the hole more is asked for
+    world.run(500 + 200)  # there are 300 ms of silence, of which 200 were heard
     assert len(world.asked()) == 2
     world.speaks("on Sundays?", 800)
     ended_ms = world.now_ms + 800 - START_MS
