@@ -58,7 +58,8 @@ class Hearing:
             return False
         turn = self._own(item_id)
         start_ms = self._start_ms.pop(item_id, audio_end_ms)
-        self.silent_since_ms = audio_end_ms - silence_ms
+        # Nobody has heard more than we gave.
+        self.silent_since_ms = min(audio_end_ms, self._tape.length_ms()) - silence_ms
         # What was cut short of a long hole is part of the true times.
         ended_ms = self._media.stream_ms(self.silent_since_ms)
         self._speaking_ms[item_id] = ended_ms - self._media.stream_ms(start_ms + self._prefix_ms)
