@@ -251,7 +251,7 @@ class Call:
         except TimeoutError:
             log.warning("recall_timed_out", after_s=RECALL_TIMEOUT_S)
             window = Window()
-        self.receive(ev.Recalled(command.turn_no, window))
+        self.receive(ev.Recalled(command.turn_no, window, command.query))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         if self._group is None or self._ended.done():

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from ivr.core.asking import Asking
 from ivr.core.commands import CancelReply, Command, EndReason, ForgetItem, UpdateSession
 from ivr.core.deadlines import Deadline, Deadlines
-from ivr.core.events import ReplyCall, ReplyDone, ReplyStatus
+from ivr.core.events import Recalled, ReplyCall, ReplyDone, ReplyStatus
 from ivr.core.flowing import Flowing
 from ivr.core.gathering import Gathering
 from ivr.core.hearing import Hearing
@@ -19,7 +19,6 @@ from ivr.core.saying import Saying
 from ivr.core.setup import CallSetup
 from ivr.core.steering import Steering
 from ivr.core.turns import Act, Floor, Playout, Reply, Sign, Turns
-from memory.model import Window
 
 SAY_AGAIN = OwnWords(ReplyKind.PROMPT, "Sorry, I missed that. Could you say it again?")
 
@@ -126,6 +125,7 @@ class Dialogue:
     def words_came(self, turn: Turn, now_ms: float) -> None:
         """Some words of a turn are known, or are known to be none."""
         if not self.is_over:
+            self.out += self._gathering.early(now_ms)
             self._judge(turn, now_ms)
         self.out += self._keeping.take_ready()
 
@@ -149,9 +149,9 @@ class Dialogue:
         elif self.turns.playout is Playout.SILENT:
             self._show(Sign.TURN_CLOSED, now_ms)
 
-    def recalled(self, turn_no: int, window: Window, now_ms: float) -> None:
+    def recalled(self, event: Recalled, now_ms: float) -> None:
         """The window of a turn came."""
-        self._gathering.take_window(turn_no, window, now_ms)
+        self._gathering.take_window(event.turn_no, event.query, event.window, now_ms)
 
     def _go_on_if_heard(self, now_ms: float) -> None:
         """What waits for a silence that was really heard, or for its deadline."""
@@ -327,7 +327,7 @@ class Dialogue:
             case Deadline.WORDS:
                 self.out += self._gathering.recall(now_ms)
             case Deadline.WINDOW:
-                self._hearing.open.window, self._hearing.open.window_at_ms = Window(), now_ms
+                self._gathering.give_up(now_ms)
             case Deadline.ANSWER:
                 reply_id = self._requesting.reply_id
                 self.out.append(CancelReply(reply_id))

@@ -188,10 +188,14 @@ class ModelLost:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The answer to a `Recall` command: the window projected for turn `turn_no`."""
+    """The answer to a `Recall` command: the window projected for turn `turn_no`.
+
+    `query` is the command's; `None` stands for the last one's.
+    """
 
     turn_no: int
     window: Window
+    query: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

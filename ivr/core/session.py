@@ -272,7 +272,7 @@ class CallCore:
             self._lost_in_a_row = 0
 
     def _recalled(self, event: Recalled, now_ms: float) -> None:
-        self._dialogue.recalled(event.turn_no, event.window, now_ms)
+        self._dialogue.recalled(event, now_ms)
 
     # -- our own side -------------------------------------------------------------------------------------------
 

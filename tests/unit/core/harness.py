@@ -354,8 +354,8 @@ class World:
                 self._forget(lambda due: due.source == f"reply:{reply_id}")
                 done = ev.ReplyDone(reply_id, ev.ReplyStatus.CANCELLED)
                 self._at(self.now_ms + 30, done, f"reply:{reply_id}")
-            case do.Recall(turn_no) if self.recall_ms is not None:
-                self._at(self.now_ms + self.recall_ms, ev.Recalled(turn_no, self.window), "own")
+            case do.Recall(turn_no, query) if self.recall_ms is not None:
+                self._at(self.now_ms + self.recall_ms, ev.Recalled(turn_no, self.window, query), "own")
             case do.ReopenModel(delay_ms):
                 self._at(self.now_ms + delay_ms + 100, ev.ModelReady("s"), "open")
 
