@@ -1,7 +1,7 @@
 """What the command line prints of calls: tables for people, JSON for programs. Nothing secret, numbers masked."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,6 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ivr.core.latency import STAGES
 from ivr.observe import mask_number
 from memory.calls import CallRow
 from memory.model import Page
@@ -56,6 +57,7 @@ def as_json(view: CallView) -> str:
         "ended_at": _iso(call.ended_at),
         "resumed_from": call.resumed_from,
         "usd": round(view.usd, 6),
+        "latency_ms": latency_figures(view.turns),
         "turns": [_turn_json(turn) for turn in view.turns],
     }
     return json.dumps(body, ensure_ascii=False, indent=2)
@@ -71,6 +73,7 @@ def _turn_json(turn: TurnRecord) -> dict[str, Any]:
         "reply_heard": turn.states.get("heard", {}),
         "summary": page.summary,
         "first_audio_ms": turn.states.get("first_audio_ms"),
+        "latency_ms": turn.states.get("latency_ms", {}),
         "window": turn.states.get("window", {}),
         "usage": turn.usage,
     }
@@ -84,7 +87,41 @@ def render_call(view: CallView) -> RenderableType:
     if call.resumed_from:
         heading.append(f"\n  goes on with {call.resumed_from}", style="cyan")
     total = Text(f"  {len(view.turns)} turns, about ${view.usd:.4f} ({PRICES_NOTE})", style="dim")
-    return Group(heading, *(_render_turn(turn, view.recalled) for turn in view.turns), total)
+    delays = [Text(f"  {line}", style="dim") for line in _delay_lines(latency_figures(view.turns))]
+    return Group(heading, *(_render_turn(turn, view.recalled) for turn in view.turns), total, *delays)
+
+
+def latency_figures(turns: Sequence[TurnRecord]) -> dict[str, dict[str, float]]:
+    """By stage of a turn: how many turns had it, its sum, median and 95th percentile, ms."""
+    by_stage = {
+        stage: [ms for turn in turns if (ms := turn.states.get("latency_ms", {}).get(stage)) is not None]
+        for stage in STAGES
+    }
+    return {
+        stage: {
+            "n": len(values),
+            "sum": round(sum(values), 1),
+            "p50": round(_quantile(values, 0.5), 1),
+            "p95": round(_quantile(values, 0.95), 1),
+        }
+        for stage, values in by_stage.items()
+        if values
+    }
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    """Linear between the two values around it."""
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+
+
+def _delay_lines(figures: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+    if figures:
+        shown = ", ".join(f"{stage} {f['p50']:.0f} / {f['p95']:.0f}" for stage, f in figures.items())
+        yield f"delay by stage, ms, median / 95th percentile: {shown}"
 
 
 def _render_turn(turn: TurnRecord, known: Mapping[int, Page]) -> RenderableType:
@@ -106,8 +143,14 @@ def _render_turn(turn: TurnRecord, known: Mapping[int, Page]) -> RenderableType:
     heard = (
         f"first audio {delay_ms:.0f} ms after the last word" if delay_ms is not None else "nothing was heard"
     )
-    lines.add_row("delay", heard)
+    lines.add_row("delay", heard + _budget(turn.states.get("latency_ms", {})))
     return lines
+
+
+def _budget(latency_ms: Mapping[str, float | None]) -> str:
+    """The stages of a turn's delay."""
+    parts = [f"{stage} {ms:.0f}" for stage, ms in latency_ms.items() if ms is not None and stage != "total"]
+    return f": {', '.join(parts)}" if parts else ""
 
 
 def _how_far(heard: Mapping[str, Any]) -> str:
