@@ -9,7 +9,10 @@ from callflows.document import Path as DocumentPath
 from callflows.engine import at_node, fit
 from callflows.faults import FlowFault, Severity, in_order
 from callflows.model import Business, Talk, referred
+from callflows.nodes.collect import CollectNode
 from callflows.parse import read_files
+from callflows.references import fills, reads, schedules, texts_at, texts_of
+from callflows.texts import lacks, slots_in
 
 
 def check_paths(path: str | Path) -> list[FlowFault]:
@@ -24,6 +27,7 @@ def check_paths(path: str | Path) -> list[FlowFault]:
 
 def _warnings(document: Document, business: Business) -> list[FlowFault]:
     found = [*_unused_targets(business), *_ways_out(business), *_left_out(business), *_language(business)]
+    found += [*_disclosure(business), *_languages(document, business), *_unused(document, business)]
     return [_warning(document, *warning) for warning in found]
 
 
@@ -39,6 +43,7 @@ def _unused_targets(business: Business) -> Iterator[_Said]:
     used, _ = referred(business.nodes)
     for node in business.nodes.values():
         used.update(business.allowed_transfers(node) if isinstance(node, Talk) else ())
+    used.update(name for name in (business.operator, *(e.transfer for e in business.emergency)) if name)
     for name in business.transfers:
         if name not in used and name not in (business.on_model_down.transfer, business.spending.transfer):
             yield ("transfers", name), f"no node transfers to `{name}`", "allow it in a node, or take it out"
@@ -62,7 +67,7 @@ def _left_out(business: Business) -> Iterator[_Said]:
         for name, node in business.nodes.items()
         if isinstance(node, Talk)
     ]
-    kept = min(each.facts_kept for _, each in fits)
+    kept = min((each.facts_kept for _, each in fits), default=len(business.facts))
     if kept < len(business.facts):
         message = f"facts from here on do not fit a speech model: {kept} of {len(business.facts)} are used"
         yield ("facts", kept), message, "shorten them, or put the most important first"
@@ -92,6 +97,47 @@ def _language(business: Business) -> Iterator[_Said]:
     limited = spending.per_call_usd is not None or spending.per_month_usd is not None
     if limited and "say" not in spending.model_fields_set:
         yield ("spending",), "a spent ceiling is told in English", "give `spending: say:` in your language"
+
+
+def _disclosure(business: Business) -> Iterator[_Said]:
+    """EU AI Act, Art. 50: whoever talks with a machine is told so."""
+    if "disclosure" not in business.model_fields_set:
+        message = "callers are not told that a machine speaks"
+        hint = 'give `disclosure: You are speaking with a machine.`, or "" where the greeting says it'
+        yield ("greeting",), message, hint
+
+
+def _languages(document: Document, business: Business) -> Iterator[_Said]:
+    """Texts that are given for some of the business's languages and lack others."""
+    for path, value in texts_at(document):
+        if isinstance(value, dict) and value:
+            missing = [each for each in (business.language, *business.languages) if lacks(value, each)]
+            if missing:
+                yield path, f"no text in {', '.join(missing)}", "callers will hear another language"
+
+
+def _unused(document: Document, business: Business) -> Iterator[_Said]:
+    """Slots and schedules that nothing looks at; secrets that a text would say."""
+    said = {name for path, value in texts_at(document) for name in slots_in(texts_of(value))}
+    read = said | {name for _, name in reads(document)}
+    secret = {n.slot for n in business.nodes.values() if isinstance(n, CollectNode) and n.secret}
+    for path, name in fills(document):
+        if name not in read:
+            yield (
+                path,
+                f"nothing uses slot `{name}`",
+                "look at it in a branch, say it in a text, or leave it out",
+            )
+        elif name in secret & said:
+            yield (
+                path,
+                f"`{{{name}}}` is secret: where a text names it, nothing is said",
+                "take it out of the text",
+            )
+    used = {name for _, name in schedules(document)}
+    for name in business.hours:
+        if name not in used:
+            yield ("hours", name), f"nothing looks at the hours `{name}`", "use them in a node of type hours"
 
 
 def _wrong_endings(path: Path) -> list[FlowFault]:

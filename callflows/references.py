@@ -11,6 +11,7 @@ from callflows.faults import FlowFault
 from callflows.fields import closest, e164
 from callflows.nodes.base import NodeBase, Pattern, walk
 from callflows.nodes.registry import KINDS
+from callflows.texts import slots_in
 
 Named = Iterator[tuple[Path, str]]
 
@@ -33,11 +34,14 @@ def _kinds_of_name(document: Document) -> Iterator[tuple[str, Named, list[str]]]
     hours, slots = list(document.mapping("hours")), sorted({name for _, name in fills(document)})
     own = document.at("language")
     languages = [own if isinstance(own, str) else "en-US", *document.mapping("languages")]
+    folded = [each.casefold() for each in languages]
+    spoken = ((path, tag) for path, tag in _from_nodes(document, "LANGUAGES") if tag.casefold() not in folded)
     yield "node", _links(document), nodes
     yield "transfer target", _targets(document), targets
-    yield "schedule", _from_nodes(document, "SCHEDULES"), hours
-    yield "language of the business", _from_nodes(document, "LANGUAGES"), languages
-    yield "slot", _from_nodes(document, "READS"), slots
+    yield "schedule", schedules(document), hours
+    yield "language of the business", spoken, languages
+    yield "slot", reads(document), slots
+    yield "slot", _in_texts(document), slots
 
 
 def _unknown(document: Document, path: Path, name: str, kind: str, known: list[str]) -> Iterator[FlowFault]:
@@ -78,6 +82,23 @@ def fills(document: Document) -> Named:
 def reads(document: Document) -> Named:
     """Every name of a slot that some condition looks at."""
     yield from _from_nodes(document, "READS")
+
+
+def schedules(document: Document) -> Named:
+    """Every name of a schedule that some node looks at."""
+    yield from _from_nodes(document, "SCHEDULES")
+
+
+def texts_of(value: Any) -> list[str]:
+    """The texts in a text, or in a mapping of texts by language."""
+    each = value.values() if isinstance(value, dict) else [value]
+    return [text for text in each if isinstance(text, str)]
+
+
+def _in_texts(document: Document) -> Named:
+    """Every `{slot}` of the nodes' texts."""
+    for path, value in texts_at(document):
+        yield from ((path, name) for name in sorted(slots_in(texts_of(value))))
 
 
 def texts_at(document: Document) -> Iterator[tuple[Path, Any]]:

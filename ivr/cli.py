@@ -8,15 +8,13 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.console import Console
 
-from callflows.check import check_paths
 from callflows.parse import FlowErrors
-from callflows.schema import json_schema
 from ivr import __version__, demo, observe, simulate
 from ivr.app import ServeOptions, serve
 from ivr.bench.commands import bench_app
 from ivr.callers import forget_caller, show_caller
 from ivr.errors import CallthreadError, ConfigError
-from ivr.foundations import flow_folder
+from ivr.flows_cli import flows_app
 from ivr.jobs import run_jobs
 from ivr.numbers import connect_number, list_numbers
 from ivr.operate import CostQuery, migrate_database, print_call, print_calls, print_costs
@@ -31,7 +29,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-flows_app = typer.Typer(help="Call flows: one YAML file for each business.", no_args_is_help=True)
 calls_app = typer.Typer(help="Calls of the past and calls under way.", no_args_is_help=True)
 db_app = typer.Typer(help="The database's schema.", no_args_is_help=True)
 numbers_app = typer.Typer(
@@ -156,28 +153,6 @@ def call_command(
     settings = _settings()
     plan = simulate.Plan(url, from_, to, tuple(audio or ()), tuple(say or ()), loss, drop_after, dtmf, record)
     raise typer.Exit(_run(simulate.place(settings, plan, out)))
-
-
-@flows_app.command("check")
-def flows_check(
-    path: Annotated[Path | None, typer.Argument(help="A folder or file; default: IVR_CALLFLOWS.")] = None,
-) -> None:
-    """Check call flows; every fault with file:line:column and how to mend it. Exit code 1 if there is an error."""
-    where = path or flow_folder(Settings.load())
-    if not where.exists():
-        raise CallthreadError(f"{where}: there is no such file or folder")
-    faults = check_paths(where)
-    for fault in faults:
-        out.print(str(fault), markup=False, soft_wrap=True)
-    errors = sum(fault.severity == "error" for fault in faults)
-    out.print(f"{where}: {errors} errors, {len(faults) - errors} warnings", markup=False, soft_wrap=True)
-    raise typer.Exit(1 if errors else 0)
-
-
-@flows_app.command("schema")
-def flows_schema() -> None:
-    """Print the JSON Schema of a flow file, for editors."""
-    out.print_json(data=json_schema())
 
 
 @calls_app.command("list")

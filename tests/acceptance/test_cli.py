@@ -1,6 +1,7 @@
 """The command line as a user meets it: what works, and what it says when something is wrong."""
 
 import asyncio
+import io
 import json
 import logging
 import os
@@ -19,7 +20,7 @@ from memory.embedded import conninfo_of
 from memory.model import CallSnapshot, Exchange, Owner
 from memory.service import Memory
 from memory.store import Store
-from tests.acceptance.businesses import write_flows
+from tests.acceptance.businesses import FRONT_DESK, write_flows
 from tests.pg import serving
 
 VARIABLES = ("IVR_", "TWILIO_", "OPENAI_")
@@ -211,3 +212,52 @@ def test_a_port_that_is_taken_is_one_line(ivr: Ivr) -> None:
     assert code == 1
     assert err.startswith(f"ivr: cannot listen on 127.0.0.1 port {port}: ")
     assert len(err.splitlines()) == 1
+
+
+def test_flows_are_tried_tested_shown_and_compared(
+    ivr: Ivr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flows = write_flows(tmp_path / "flows")
+    alpha = str(flows / "alpha.yaml")
+    script = flows / "alpha.test.yaml"
+    script.write_text("tests:\n  - {name: greets, steps: [{said: how can I help}]}\n")
+    code, out, _ = ivr("flows", "test", str(flows))
+    assert (code, out.splitlines()[-1]) == (0, "1 tests, 0 failed")
+    script.write_text("tests:\n  - name: greets\n    steps:\n      - {said: good evening}\n")
+    code, out, _ = ivr("flows", "simulate", alpha, "--script", str(script))
+    assert code == 1
+    assert f"{script}:4:16: error: expected to hear `good evening`" in out
+
+    monkeypatch.setattr(sys, "stdin", io.StringIO('hello\n/call transfer {"target": "front_desk"}\n'))
+    code, out, _ = ivr("flows", "simulate", alpha, "--at", "2026-12-24T09:30", "--from", "+12025550143")
+    assert code == 0
+    assert "says: Alpha Dental, how can I help you?" in out
+    assert "(the model answers; /call lets it use a function)" in out
+    assert f"transfers to front_desk, {FRONT_DESK}" in out
+
+    code, out, _ = ivr("flows", "show", alpha)
+    assert (code, out.splitlines()[:2]) == (
+        0,
+        ["flowchart TD", '  begin_(["Alpha Dental"]) --> n_talk'],
+    )
+    code, out, _ = ivr("flows", "diff", alpha, str(flows / "beta.yaml"))
+    assert code == 1
+    assert "~ name: Alpha Dental -> Beta Plumbing" in out.splitlines()
+    assert ivr("flows", "diff", alpha, alpha) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("simulate", "nobody"), "there is no flow 'nobody'"),
+        (("simulate", "alpha", "--at", "noon"), "--at: not a time"),
+        (("simulate", "alpha", "--from", "5"), "--from: not a telephone number"),
+        (("test",), "no *.test.yaml here"),
+        (("show", "gone.yaml"), "gone.yaml:1:1: error: cannot be read"),
+    ],
+)
+def test_flows_commands_say_what_is_wrong(ivr: Ivr, tmp_path: Path, arguments: list[str], told: str) -> None:
+    code, _, err = ivr("flows", *arguments, IVR_CALLFLOWS=str(write_flows(tmp_path / "flows")))
+    assert code == 1
+    assert told in err
+    assert "Traceback" not in err

@@ -39,6 +39,7 @@ nodes:
       back: {to: main, when: something else is wanted}
   nurse: {type: transfer, target: nurse, say: I am getting the nurse.}
   bye: {type: hangup, say: Goodbye.}
+disclosure: ""
 """
 
 

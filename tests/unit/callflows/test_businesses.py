@@ -10,6 +10,7 @@ from callflows.check import check_paths
 from callflows.engine import estimate_tokens, instructions, start
 from callflows.model import Business
 from callflows.parse import load_folder
+from callflows.scripts import run_script
 
 FOLDER = Path(str(files("callflows"))) / "businesses"
 BOOK = load_folder(FOLDER)
@@ -17,8 +18,9 @@ SHIPPED = sorted(BOOK.businesses.values(), key=lambda business: business.id)
 FICTIONAL = re.compile(r"\+1\d{3}55501\d{2}")
 
 
-def test_both_are_there_without_fault_or_warning() -> None:
-    assert [business.name for business in SHIPPED] == ["Harbor Dental", "Northside Plumbing"]
+def test_all_are_there_without_fault_or_warning() -> None:
+    names = ["Bella Tavola", "Granite Bank", "Harbor Dental", "Hotel Camino", "Northside Plumbing"]
+    assert [business.name for business in SHIPPED] == names
     assert check_paths(FOLDER) == []
 
 
@@ -27,6 +29,13 @@ def test_numbers_are_of_the_fictional_range(business: Business) -> None:
     numbers = [*business.numbers, *(target.number for target in business.transfers.values())]
     assert all(FICTIONAL.fullmatch(number) for number in numbers)
     assert len(set(numbers)) == len(numbers)
+
+
+@pytest.mark.parametrize("business", SHIPPED, ids=lambda business: business.id)
+def test_its_recorded_conversations_hold(business: Business) -> None:
+    results = run_script(FOLDER / f"{business.id}.test.yaml")
+    assert [(result.name, result.faults) for result in results if result.faults] == []
+    assert len(results) >= 2
 
 
 @pytest.mark.parametrize("business", SHIPPED, ids=lambda business: business.id)

@@ -7,6 +7,7 @@ import pytest
 from callflows.check import check_paths
 from callflows.faults import Severity
 from tests.unit.callflows.examples import CLINIC, changed
+from tests.unit.callflows.nodes import changed_shop
 
 
 def checked(folder: Path, text: str) -> list[tuple[int, str, str]]:
@@ -69,3 +70,63 @@ def test_facts_that_do_not_fit(tmp_path: Path) -> None:
 def test_a_file_with_the_other_ending_is_told_of(tmp_path: Path) -> None:
     (tmp_path / "g.yml").write_text(CLINIC)
     assert checked(tmp_path, CLINIC) == [(1, "warning", "is not read")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "severity", "told"),
+    [
+        ("disclosure: This is a machine.\n", "", "warning", "callers are not told that a machine speaks"),
+        ('{en-US: "Hello?"', '{de-DE: "Hallo"', "warning", "no text in en-US"),
+        ("{when: {slot: pin", "{when: {slot: party", "warning", "nothing uses slot `pin`"),
+        (
+            "We are closed.",
+            '"We are closed, {pin}."',
+            "warning",
+            "`{pin}` is secret: where a text names it, nothing is said",
+        ),
+        ("hours: office, open", "hours: ofice, open", "error", "no schedule is called `ofice`"),
+        (
+            "language: es-US, to",
+            "language: fr-FR, to",
+            "error",
+            "no language of the business is called `fr-FR`",
+        ),
+        ("slot: party, op: above", "slot: partie, op: above", "error", "no slot is called `partie`"),
+        ("We are closed.", '"We are closed, {dai}."', "error", "no slot is called `dai`"),
+        (
+            "We are closed.",
+            '"We are {closed at}."',
+            "error",
+            "only the name of a slot may stand in braces here",
+        ),
+        ("operator: desk", "operator: disk", "error", "no transfer target is called `disk`"),
+        ("op: above, value: 8", "op: above", "error", "`op` and `value` belong to `slot`"),
+        ("{slot: party, op: above, value: 8}", "{}", "error", "a condition is exactly one of its forms"),
+        (
+            "secret: true",
+            "secret: true, confirm: x",
+            "error",
+            "a secret is taken by keys and never read back",
+        ),
+        ("kind: date, by: voice", "kind: date, by: keys", "error", "this kind cannot be given by keys"),
+        ('"33": {to: pin}', '"3x": {to: pin}', "error", "not a choice by keys"),
+        ("mon-fri:", "mon-fry:", "error", "not a day of the week"),
+        ("country: US", "country: XX", "error", "no holidays are known for this country"),
+        ("say: We are closed.", "say: 3, to: menu", "error", "`to` is not known here"),
+    ],
+)
+def test_faults_of_the_whole_language(tmp_path: Path, old: str, new: str, severity: str, told: str) -> None:
+    found = {(kind, message) for _, kind, message in checked(tmp_path, changed_shop(old, new))}
+    assert (severity, told) in found
+
+
+def test_a_circle_without_the_caller_is_told(tmp_path: Path) -> None:
+    text = changed_shop("otherwise: open", "otherwise: loop")
+    text = text.replace("nodes:\n", "nodes:\n  loop: {type: say, say: {en-US: x, es-US: x}, to: vip}\n", 1)
+    messages = [message for _, _, message in checked(tmp_path, text)]
+    assert "`loop` leads back to itself without waiting for the caller" in messages
+
+
+def test_a_prompt_that_is_too_long_for_the_network(tmp_path: Path) -> None:
+    text = changed_shop("We are closed.", "x" * 4_097)
+    assert "is too long" in [message for _, _, message in checked(tmp_path, text)]

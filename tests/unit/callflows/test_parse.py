@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from callflows.model import Business, Orchestration, TransferNode
 from callflows.parse import FlowErrors, FlowFault, load_folder, parse_text
 from tests.unit.callflows.examples import CLINIC, changed, clinic, unhurried
+from tests.unit.callflows.nodes import SHOP
 
 
 def faults_of(text: str) -> tuple[FlowFault, ...]:
@@ -302,6 +303,8 @@ def test_any_damage_to_a_good_file_parses_or_tells(at: int, cut: int, put: str) 
 _WORDS = (
     "version id name numbers timezone language voice greeting instructions facts start nodes transfers resume within",
     "limits silence_s reprompts on_model_down say transfer type talk hangup main to when target exits topic",
+    "menu options collect slot kind branch cases otherwise hours weekly holidays dates open closed languages",
+    "emergency words operator callers blocked no_input no_match times confirm audio all any not op value",
 )
 _KEYS = st.sampled_from([word for line in _WORDS for word in line.split()])
 _VALUES = st.recursive(
@@ -316,6 +319,16 @@ _VALUES = st.recursive(
     ),
     max_leaves=12,
 )
+
+
+@unhurried
+@given(
+    st.integers(0, len(SHOP)),
+    st.integers(0, 12),
+    st.text(alphabet="[]{}:,&*!|>'\"%@`-?# \n\tabz019+\\~<=é\u2028\x00", max_size=8),
+)
+def test_any_damage_to_a_file_of_all_kinds_parses_or_tells(at: int, cut: int, put: str) -> None:
+    parses_or_tells(SHOP[:at] + put + SHOP[at + cut :])
 
 
 @unhurried
