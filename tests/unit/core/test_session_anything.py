@@ -217,3 +217,75 @@ def test_a_call_left_alone_comes_to_an_end(story: list[Scene], has_menus: bool) 
     run.wait((run.limit_minutes + 3) * 60_000)
     assert run.core.is_over
     assert len(run.of(do.EndCall)) == 1
+
+
+class Paired(Run):
+    """Watches that no turn is answered twice over, and that what is asked for comes to an end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answered: dict[str, int] = {}
+
+    def note(self, command: do.Command) -> None:
+        super().note(command)
+        if isinstance(command, do.CommitExchange) and command.exchange.user_item_id:
+            item = command.exchange.user_item_id
+            self.answered[item] = self.answered.get(item, 0) + 1
+
+
+def _settle(run: Run) -> None:
+    """The caller is silent, the model answers whatever it is asked, the line plays what it is sent."""
+    for _ in range(12):
+        run.step(300, ev.ModelReady("s"))
+        for event in (
+            ev.ReplyAudio(LATEST, b"\x05" * 800),
+            ev.ReplyDone(LATEST, ev.ReplyStatus.COMPLETED),
+        ):
+            run.step(20, event)
+        for _ in range(40):
+            run.step(20, ev.LineMark(LATEST))
+
+
+@given(stories)
+@settings(max_examples=100, deadline=None)
+def test_no_turn_is_answered_twice_and_silence_leads_to_rest_or_to_a_deadline(story: list[Scene]) -> None:
+    run = Paired()
+    run.step(300, ev.ModelReady("s"))
+    for scene in story:
+        for wait_ms, event in scene:
+            run.step(wait_ms, event)
+    _settle(run)
+    assert all(count == 1 for count in run.answered.values())
+    turns = run.core._dialogue.turns
+    assert run.core.is_over or turns.is_resting() or run.core.next_deadline(run.now_ms) is not None
+
+
+@given(turns, st.lists(st.sampled_from([0.0, 100.0, 400.0, 900.0]), max_size=6))
+@settings(max_examples=100, deadline=None)
+def test_a_turn_with_words_is_answered_once_however_often_it_goes_on(
+    turn: Scene, pauses_ms: list[float]
+) -> None:
+    """Never two replies to one turn, and never a reply lost: the last thing said has exactly one answer."""
+    run = Run()
+    run.step(300, ev.ModelReady("s"))
+    _settle(run)
+    for no, pause_ms in enumerate(pauses_ms):
+        for wait_ms, event in _turn(f"p{no}", "and")[:-1]:
+            run.step(wait_ms, event)
+        run.wait(pause_ms)
+    for wait_ms, event in _turn("last", "When do you open?"):
+        run.step(wait_ms, event)
+    for _ in range(6):
+        run.step(300, ev.Recalled(_turn_no(run), Window()))
+    _settle(run)
+    run.happen(ev.LineStopped())
+    run.wait(1_500)
+    texts = [c.exchange.user_text for c in run.commands if isinstance(c, do.CommitExchange)]
+    assert sum("When do you open?" in text for text in texts) == 1
+    (last,) = [c.exchange for c in run.commands if isinstance(c, do.CommitExchange)][-1:]
+    assert last.reply_ulaw
+
+
+def _turn_no(run: Run) -> int:
+    recalls = [c.turn_no for c in run.commands if isinstance(c, do.Recall)]
+    return recalls[-1] if recalls else 0
