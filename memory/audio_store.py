@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import os
 import struct
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
@@ -66,6 +68,17 @@ class AudioStore:
                 self._fs.call_s3("delete_object", Bucket=bucket, Key=key, VersionId=version["VersionId"])
         self._fs.invalidate_cache(full)
 
+    async def untouched_since(self, when: datetime) -> list[str]:
+        """All files last written before this time, unfinished ones too. Raises: `StorageUnavailable`."""
+        try:
+            return list(await self._off_loop(self._untouched_since, when))
+        except FileNotFoundError:  # nothing was ever kept
+            return []
+
+    def _untouched_since(self, when: datetime) -> list[str]:
+        found = self._fs.find(self._root, detail=True)
+        return [name[len(self._root) + 1 :] for name, info in found.items() if _written_at(info) < when]
+
     def _full(self, path: str) -> str:
         return f"{self._root}/{path}"
 
@@ -88,6 +101,23 @@ def audio_path(business_id: str, exchange: Exchange, side: str) -> str:
     """Where one side (`user` or `reply`) of an exchange lies. Names from outside cannot climb out of their folder."""
     folder = "/".join(quote(part, safe="").replace(".", "%2E") for part in (business_id, exchange.call_id))
     return f"{folder}/{exchange.exchange_no:05d}-{side}.wav"
+
+
+def business_of(path: str) -> str:
+    """Whose file it is that lies there."""
+    return unquote(path.split("/", 1)[0])
+
+
+def call_of(path: str) -> str:
+    """The CallSid of the call that the file is of; empty where none of ours lies."""
+    parts = path.split("/")
+    return unquote(parts[1]) if len(parts) > 2 else ""
+
+
+def _written_at(info: Mapping[str, Any]) -> datetime:
+    """Local file systems tell seconds, S3 a time."""
+    when = info.get("LastModified", info.get("mtime"))
+    return when if isinstance(when, datetime) else datetime.fromtimestamp(float(when or 0.0), UTC)
 
 
 def ulaw_to_wav(ulaw: bytes) -> bytes:

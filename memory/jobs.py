@@ -5,10 +5,11 @@ Every job can be run twice with the same result, and takes surrogate ids only.
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import psycopg
@@ -17,7 +18,7 @@ from procrastinate import App, JobContext, PsycopgConnector, RetryStrategy
 from procrastinate.exceptions import ConnectorException
 from psycopg_pool import PoolTimeout
 
-from memory.audio_store import AudioStore
+from memory.audio_store import AudioStore, business_of, call_of
 from memory.embed import Embedder, chunks
 from memory.embedded import conninfo_of
 from memory.errors import EmbeddingNotReady
@@ -36,6 +37,7 @@ EMBED_BATCH = 8
 LEFT_BEHIND = timedelta(minutes=5)
 UPKEEP_PAGES = 200
 DOOMED_BATCH = 100
+SWEEP_AFTER = timedelta(hours=24)
 KEEP_FINISHED_JOBS_H = 24
 STOP_WAIT_S = 20
 RECONNECT_WAIT_S = 2.0
@@ -111,6 +113,30 @@ async def delete_doomed(store: Store, audio: AudioStore) -> int:
     return count
 
 
+async def sweep_audio(store: Store, audio: AudioStore, now: datetime) -> int:
+    """Delete files of a day ago that no page names: of an exchange that was never committed. Returns how many.
+
+    A spooled exchange has its audio with it and writes it again. Raises: `StorageUnavailable`.
+    """
+    old = await audio.untouched_since(now - SWEEP_AFTER)
+    old.sort()
+    swept = 0
+    for business_id, ours in groupby(old, business_of):
+        for batch in batches(list(ours), DOOMED_BATCH):
+            named = await store.audio_of_calls(business_id, sorted({call_of(path) for path in batch}))
+            for path in batch:
+                if path not in named:
+                    await audio.delete(path)
+                    swept += 1
+    return swept
+
+
+def batches(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    """The items, so many at a time."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
 async def requeue_stalled(app: App) -> int:
     """Queue again what killed workers left behind: until then its lock blocks the thread for good."""
     stalled = list(await app.job_manager.get_stalled_jobs())
@@ -138,6 +164,8 @@ def _add_upkeep(app: App) -> None:
     app.periodic(cron="* * * * *")(minutely(_requeue_stalled))
     regularly = app.task(name="memory.upkeep", queue=QUEUE, pass_context=True, queueing_lock="upkeep")
     app.periodic(cron="*/5 * * * *")(regularly(_upkeep))
+    daily = app.task(name="memory.sweep_audio", queue=QUEUE, pass_context=True, queueing_lock="sweep_audio")
+    app.periodic(cron="23 3 * * *")(daily(_sweep_audio))
 
 
 async def run_worker(
@@ -237,3 +265,10 @@ async def _requeue_stalled(context: JobContext, timestamp: int) -> None:
 async def _upkeep(context: JobContext, timestamp: int) -> None:
     await upkeep(_tools(context), datetime.fromtimestamp(timestamp, UTC))
     await context.app.job_manager.delete_old_jobs(nb_hours=KEEP_FINISHED_JOBS_H)
+
+
+async def _sweep_audio(context: JobContext, timestamp: int) -> None:
+    tools = _tools(context)
+    if tools.audio is not None:
+        swept = await sweep_audio(tools.store, tools.audio, datetime.fromtimestamp(timestamp, UTC))
+        log.info("audio_swept", files=swept)

@@ -11,7 +11,7 @@ from sqlalchemy import Select, delete, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from memory.database import Database, check_owner, clean_json, clean_text
+from memory.database import Database, check_business, check_owner, clean_json, clean_text
 from memory.errors import WrongDimension
 from memory.jobqueue import enqueue_page
 from memory.model import CallSnapshot, Exchange, Owner, Page
@@ -211,6 +211,15 @@ class PageStore(Database):
             for page_id in waiting:
                 await enqueue_page(connection, page_id)
         return len(waiting)
+
+    async def audio_of_calls(self, business_id: str, call_ids: Sequence[str]) -> set[str]:
+        """The audio files that pages of these calls name."""
+        check_business(business_id)
+        query = select(pages.c.user_audio_path, pages.c.reply_audio_path).where(
+            pages.c.business_id == business_id, pages.c.call_id.in_(call_ids)
+        )
+        async with self.transaction(business_id) as connection:
+            return {path for row in await connection.execute(query) for path in row if path}
 
     async def _pages(self, business_id: str, query: Select[Any]) -> list[Page]:
         async with self.transaction(business_id) as connection:
