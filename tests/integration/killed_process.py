@@ -55,7 +55,7 @@ class Death:
                 near()
             near()
 
-        Database._transaction = transaction  # type: ignore[method-assign]
+        Database._transaction = transaction  # type: ignore[assignment, method-assign]
 
     def _around(self, place: Any, name: str) -> None:
         work: Callable[..., Any] = getattr(place, name)

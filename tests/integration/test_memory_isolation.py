@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy.engine import make_url
 
 from memory import migrate, schema
 from memory.caller_pages import Cursor
@@ -23,6 +24,7 @@ from memory.store import AudioPaths, PageVectors, Store
 from memory.store_costs import CostKey, Spent
 from memory.store_erasure import Erasure
 from memory.threads import Append, PageLink, Spawn, ThreadLink
+from tests.pg import MIGRATIONS, execute
 
 NUMBER = "+12025550111"
 MODEL = "test-model"
@@ -267,3 +269,25 @@ def test_a_table_without_protection_is_named(service_url: str, database_url: str
         assert migrate.isolation_fault(service_url) == "no row-level security on: notes"
         connection.execute("SELECT protect_businesses()")
         assert migrate.isolation_fault(service_url) is None
+
+
+async def test_one_role_for_everything_is_bound_too(empty_database_url: str) -> None:
+    """The owner of the tables, no superuser, migrates and serves."""
+    name = f"owner_{make_url(empty_database_url).database}"
+    execute(empty_database_url, "CREATE ROLE {} LOGIN PASSWORD 'secret'", name)
+    execute(empty_database_url, "CREATE EXTENSION vector")
+    execute(empty_database_url, "GRANT CREATE ON SCHEMA public TO {}", name)
+    url = make_url(empty_database_url).set(username=name, password="secret")
+    owner_url = url.render_as_string(hide_password=False)
+    for _ in range(2):
+        migrate.upgrade(owner_url, MIGRATIONS)
+    assert migrate.isolation_fault(owner_url) is None
+    store = Store(owner_url)
+    mine, theirs = await settled(store, "bakery", "two loaves"), await settled(store, "dentist", SECRET)
+    assert [page.page_id for page in await store.recent_pages(mine.owner, mine.call_sid, 9)] == [mine.page_id]
+    async with store.transaction("bakery") as connection:
+        seen = (await connection.execute(select(schema.pages.c.page_id))).scalars().all()
+    assert seen == [mine.page_id] != [theirs.page_id]
+    await store.close()
+    execute(empty_database_url, "DROP OWNED BY {} CASCADE", name)
+    execute(empty_database_url, "DROP ROLE {}", name)

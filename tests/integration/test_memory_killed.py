@@ -1,4 +1,4 @@
-"""A process killed between any two steps of a commit and of its jobs: nothing accepted is lost, nothing is there twice."""
+"""A process killed between any two steps of a commit and of its jobs: nothing accepted is lost or doubled."""
 
 import asyncio
 import os
@@ -89,9 +89,13 @@ async def test_killed_between_any_two_steps_nothing_accepted_is_lost(
     await assert_swept(store, audio, tmp_path / "audio")
 
 
+def files_in(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if path.is_file()}
+
+
 async def assert_swept(store: Store, audio: AudioStore, folder: Path) -> None:
     """Files that no page names go, once they are a day old; the others stay."""
-    wavs = {path for path in folder.rglob("*") if path.is_file()}
+    wavs = files_in(folder)
     orphan = folder / "bakery" / "CA0" / "00009-user.wav"
     orphan.write_bytes(b"of an exchange that was never committed")
     assert await sweep_audio(store, audio, datetime.now(UTC)) == 0
@@ -101,5 +105,5 @@ async def assert_swept(store: Store, audio: AudioStore, folder: Path) -> None:
     young.write_bytes(b"its page may be on its way")
     unfinished = {path for path in wavs if path.suffix == ".part"}
     assert await sweep_audio(store, audio, datetime.now(UTC)) == 1 + len(unfinished)
-    assert {path for path in folder.rglob("*") if path.is_file()} == (wavs - unfinished) | {young}
+    assert files_in(folder) == (wavs - unfinished) | {young}
     assert await sweep_audio(store, audio, datetime.now(UTC) + timedelta(hours=25)) == 1
