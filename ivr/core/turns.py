@@ -45,7 +45,9 @@ class Sign(StrEnum):
 
     SPEECH_BEGAN = "speech_began"
     SPEECH_EARLY = "speech_early"
-    """Speech began before a word of our opening was audible: the opening is said all the same (B014)."""
+    """Speech began that stops nothing yet: before our opening was audible (it is said all the same, B014), or so
+    early in a reply that it may be our echo.
+    """
     SPEECH_ENDED = "speech_ended"
     TURN_CLOSED = "turn_closed"
     TURN_READY = "turn_ready"
