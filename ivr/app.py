@@ -22,6 +22,7 @@ from ivr.observe import Metrics
 from ivr.pacing import MonotonicClock, Pacer
 from ivr.processes import background, keep_running
 from ivr.reception import Parts, Reception
+from ivr.reembed import check_vectors
 from ivr.registry import Businesses, Registry
 from ivr.remembering import Prices
 from ivr.server import make_server
@@ -107,7 +108,9 @@ async def serve(
             await background(stack, keep_running(["ivr", "worker", *embed_socket], env, "worker"))
         service = Service(settings, options, book, store, memory, model)
         if await asyncio.to_thread(isolation_fault, url) is not None:
-            service.warnings = ("businesses_not_isolated",)
+            service.warn("businesses_not_isolated")
+        if embedding is not None:
+            await background(stack, check_vectors(store, embedding.client(), service.warn))
         await service.run(stack, listening, on_ready)
 
 
@@ -145,7 +148,7 @@ class Service:
         self._options = options
         self._book = book
         self._store = store
-        self.warnings: tuple[str, ...] = ()
+        self._warnings: tuple[str, ...] = ()
         self._draining = False
         self._is_alone = False
         self._handing_over: asyncio.Task[None] | None = None
@@ -183,6 +186,10 @@ class Service:
             drain_s=settings.drain_s,
         )
         """`server.begin_drain()` stops it as a SIGTERM does."""
+
+    def warn(self, name: str) -> None:
+        """Show at `/readyz` that something works which should not be left as it is."""
+        self._warnings = (*self._warnings, name)
 
     async def run(
         self, stack: AsyncExitStack, listening: socket.socket, on_ready: Callable[[str], None]
@@ -273,4 +280,4 @@ class Service:
             database_answers = False
         flows = bool(self._book.businesses)
         checks = {"database": database_answers, "flows": flows, "accepting": not self._draining}
-        return Readiness(checks, self.warnings)
+        return Readiness(checks, self._warnings)

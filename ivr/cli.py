@@ -18,6 +18,7 @@ from ivr.flows_cli import flows_app
 from ivr.jobs import run_jobs
 from ivr.numbers import connect_number, list_numbers
 from ivr.operate import CostQuery, migrate_database, print_call, print_calls, print_costs
+from ivr.reembed import reembed_all
 from ivr.sandbox import __main__ as sandbox_program
 from ivr.server import run
 from ivr.settings import Settings
@@ -243,6 +244,17 @@ def costs_command(
     Example: ivr costs --business corner-bakery --month 2026-11 --by caller
     """
     _run(print_costs(_settings(), out, CostQuery(business, month, by), as_json=as_json))
+
+
+@db_app.command("reembed")
+def db_reembed() -> None:
+    """Embed every page that IVR_EMBEDDING_MODEL has not embedded, after a change of model. Broken off, it goes on.
+
+    Calls go on meanwhile; pages without vectors of the model are found by their words.
+
+    Example: IVR_EMBEDDING_MODEL=BAAI/bge-small-en-v1.5 ivr db reembed
+    """
+    _run(reembed_all(_settings(), out))
 
 
 @db_app.command("upgrade")

@@ -86,6 +86,7 @@ class Embedder:
         self.model = model
         self.fault: WrongDimension | None = None
         """Set once the process is found to serve vectors that do not fit; from then on there are none."""
+        self._is_told = False
         self._socket_path = socket_path
         self._dimension = dimension
         self._wait_s = wait_s
@@ -126,6 +127,9 @@ class Embedder:
             self.fault = WrongDimension(reply.model, reply.dimension, self._dimension)
             log.error("embedding_refused", error=str(self.fault))
             return None
+        if reply.model != self.model and not self._is_told:
+            self._is_told = True
+            log.error("embedding_model_mismatch", served=reply.model, wanted=self.model)
         usable = len(reply.vectors) == wanted and all(_has_direction(vector) for vector in reply.vectors)
         return reply.vectors if usable and reply.model == self.model else None
 

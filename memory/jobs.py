@@ -72,7 +72,7 @@ async def process_page(tools: JobTools, page_id: int) -> None:
         await tools.store.save_summary(page_id, summary)
     if not stored.owner.caller:
         return
-    await _embed_page(tools, stored)
+    await embed_page(tools, stored)
     model = tools.model
     await tools.store.join_threads(stored, model or None, partial(place, profile=profile_for(model)))
 
@@ -215,7 +215,8 @@ def _options(tools: JobTools, concurrency: int) -> dict[str, Any]:
     }
 
 
-async def _embed_page(tools: JobTools, stored: StoredPage) -> None:
+async def embed_page(tools: JobTools, stored: StoredPage) -> None:
+    """Vectors of the model that there is now, unless the page has them. Raises: `EmbeddingNotReady`."""
     if stored.embedded_with == tools.model:
         return
     page, model = stored.page, tools.model

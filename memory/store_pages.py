@@ -7,7 +7,7 @@ from datetime import timedelta
 from enum import IntEnum
 from typing import Any
 
-from sqlalchemy import Select, delete, func, literal, select, update
+from sqlalchemy import ColumnElement, Select, delete, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -198,9 +198,7 @@ class PageStore(Database):
         query = (
             select(pages.c.page_id)
             .where(
-                pages.c.business_id == business_id,
-                pages.c.caller.is_not(None),
-                pages.c.embedded_with.is_distinct_from(model),
+                *_unembedded(business_id, model),
                 pages.c.created_at < func.now() - older_than,
             )
             .order_by(pages.c.page_id.desc())
@@ -211,6 +209,22 @@ class PageStore(Database):
             for page_id in waiting:
                 await enqueue_page(connection, page_id)
         return len(waiting)
+
+    async def count_unembedded(self, business_id: str, model: str) -> int:
+        """How many of a business's pages this model has not embedded."""
+        check_business(business_id)
+        query = select(func.count()).select_from(pages).where(*_unembedded(business_id, model))
+        async with self.transaction(business_id) as connection:
+            return int((await connection.execute(query)).scalar_one())
+
+    async def unembedded(self, business_id: str, model: str, below: int | None, limit: int) -> list[int]:
+        """Ids of such pages, newest first; only those below an id, if given."""
+        check_business(business_id)
+        query = select(pages.c.page_id).where(*_unembedded(business_id, model))
+        query = query if below is None else query.where(pages.c.page_id < below)
+        async with self.transaction(business_id) as connection:
+            found = await connection.execute(query.order_by(pages.c.page_id.desc()).limit(limit))
+            return list(found.scalars())
 
     async def audio_of_calls(self, business_id: str, call_ids: Sequence[str]) -> set[str]:
         """The audio files that pages of these calls name."""
@@ -229,6 +243,14 @@ class PageStore(Database):
 async def fetch_pages(connection: AsyncConnection, query: Select[Any]) -> list[Page]:
     """The pages of a query that selects `PAGE_COLUMNS`, and nothing else."""
     return [Page(*row) for row in await connection.execute(query)]
+
+
+def _unembedded(business_id: str, model: str) -> tuple[ColumnElement[bool], ...]:
+    return (
+        pages.c.business_id == business_id,
+        pages.c.caller.is_not(None),
+        pages.c.embedded_with.is_distinct_from(model),
+    )
 
 
 def page_of(row: Any) -> Page:

@@ -110,6 +110,8 @@ CROSSINGS: dict[str, Callable[[Attempt], Awaitable[object]]] = {
     "drop_stale": lambda a: a.store.drop_stale(timedelta(seconds=-9), business_id="bakery"),
     "commit_page": commit_into_theirs,
     "recent_pages": lambda a: a.store.recent_pages(a.mine.owner, a.theirs.call_sid, 9),
+    "count_unembedded": lambda a: a.store.count_unembedded("bakery", "none"),
+    "unembedded": lambda a: a.store.unembedded("bakery", "none", None, 9),
     "audio_of_calls": lambda a: a.store.audio_of_calls("bakery", [a.theirs.call_sid]),
     "save_vectors": lambda a: a.store.save_vectors(
         a.mine.owner, a.theirs.page_id, MODEL, PageVectors([axis()])
