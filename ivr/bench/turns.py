@@ -40,6 +40,8 @@ class Plan:
     offsets: int = 10
     bursts: int = 600
     seed: int = 1
+    goes_on: bool = False
+    """Losses go on behind the recording's end, while its answer is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +133,7 @@ class Job:
     recording: Recording
     traces: tuple[Trace, ...]
     pairs: tuple[Pair, ...]
-    policies: tuple[Policy, ...]
-    seed: int
+    plan: Plan
 
     @property
     def frames(self) -> int:
@@ -149,7 +150,7 @@ def jobs(
     """The work in pieces, the longest first."""
     of = {r: [pair for pair in found if pair.recording == r] for r in range(len(recordings))}
     cut = [
-        Job(recordings[r], tuple(traces), tuple(mine[at : at + PAIRS_A_JOB]), plan.policies, plan.seed)
+        Job(recordings[r], tuple(traces), tuple(mine[at : at + PAIRS_A_JOB]), plan)
         for r, mine in of.items()
         for at in range(0, len(mine), PAIRS_A_JOB)
     ]
@@ -170,18 +171,19 @@ class _Runner:
         self._caller = Caller(job.recording, Ear(job.recording.frames))
         perfect = without_loss(job.recording)
         self._clean = {
-            policy: self._call(policy, perfect, "clean") for policy in {*job.policies, Policy.FIXED}
+            policy: self._call(policy, perfect, "clean") for policy in {*job.plan.policies, Policy.FIXED}
         }
 
     def rows(self) -> Iterator[list[Row]]:
         """A list for each pair."""
+        goes_on = self._job.plan.goes_on
         for pair in self._job.pairs:
-            way = Way.of(self._job.recording, self._job.traces[pair.trace], pair.offset)
-            yield [self._row(pair, way, policy) for policy in self._job.policies]
+            way = Way.of(self._job.recording, self._job.traces[pair.trace], pair.offset, goes_on=goes_on)
+            yield [self._row(pair, way, policy) for policy in self._job.plan.policies]
 
     def _call(self, policy: Policy, way: Way, name: str) -> Outcome:
         # The same draws for each policy: they differ by what they do, not by luck.
-        chance = Random(f"{self._job.seed}/{self._job.recording.name}/{name}")  # noqa: S311
+        chance = Random(f"{self._job.plan.seed}/{self._job.recording.name}/{name}")  # noqa: S311
         return call(self._caller, way, self._business, MANNERS[policy], chance)
 
     def _row(self, pair: Pair, way: Way, policy: Policy) -> Row:

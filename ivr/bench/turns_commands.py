@@ -52,6 +52,9 @@ def turns(
         ),
     ] = 600,
     seed: Annotated[int, typer.Option(help="Another seed draws other offsets and decision times.")] = 1,
+    goes_on: Annotated[
+        bool, typer.Option("--goes-on", help="Losses go on behind the recording, while an answer is awaited.")
+    ] = False,
     processes: Annotated[int, typer.Option("--jobs", min=1, help="Processes.")] = os.cpu_count() or 1,
     quick: Annotated[bool, typer.Option("--quick", help="One offset, 100 bursts: a sample.")] = False,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write a line for each simulated call.")] = None,
@@ -73,6 +76,7 @@ def turns(
         offsets=min(offsets, QUICK_OFFSETS) if quick else offsets,
         bursts=min(bursts, QUICK_BURSTS) if quick else bursts,
         seed=seed,
+        goes_on=goes_on,
     )
     recordings, traces = load_recordings(speech), load_traces(loss)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

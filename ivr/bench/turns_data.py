@@ -2,7 +2,7 @@
 
 Words come, in this order, from an aligner's JSON beside the WAV (`{"w": [{"b", "d", "t"}]}`, seconds), from a Praat
 TextGrid with a tier `words`, from a text (`.txt`, `.lab`) spread over the voiced frames by length of word, or are
-unknown: then each voiced stretch of 400 ms stands for a word that says nothing.
+unknown: then each 200 ms of voice stand for a word that says nothing.
 """
 
 import json
@@ -23,7 +23,7 @@ from ivr.sandbox.vad import level_dbfs
 VOICED_DBFS = -50.0
 """A frame above this level is voiced; without word times the last word ends at the last such frame."""
 UNKNOWN_WORD = "something"
-_UNKNOWN_WORD_MS = 400
+_UNKNOWN_WORD_MS = 200
 _VARIANT = re.compile(r"\(\d+\)$")
 """An aligner's mark of the pronunciation it chose: `was(2)`."""
 

@@ -24,13 +24,25 @@ from ivr.sandbox.vad import WINDOW_MS, EnergyVad, Started, Stopped, VadSettings
 from memory.costs import estimate_usd
 
 PRICED_AS = "gpt-realtime-2.1"
-TRANSCRIPT_MS = 300.0
-"""From a turn's end to its words."""
-RECALL_MS = 51.0
-"""The paper's context overhead at 58 minutes of history (50.9 ms)."""
-FIRST_AUDIO_MS = 435.0
-"""From asking for a reply to its first audio: with the two above the 786 ms by which the paper's fixed-500 answers
-later than its threshold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long the parts of an answer take, in ms; together the 786 by which the paper's fixed-500 answers later than
+    its threshold.
+    """
+
+    transcript_ms: float
+    """From a turn's end to its words."""
+    recall_ms: float
+    first_audio_ms: float
+    """From asking for a reply to its first audio."""
+
+
+OURS = Timing(300.0, 51.0, 435.0)
+"""Words and memory come first; 51 ms is the paper's overhead of context (50.9)."""
+BY_ITSELF = Timing(0.0, 0.0, 786.0)
+"""The model answers at its own boundary, as Realtime's `create_response` does: nothing is waited for."""
 REPLY_MS = 4_000
 SAID = "It is open from nine to five on all days but Sunday."
 CHUNK_MS = 200
@@ -95,13 +107,16 @@ class _Speech:
 class Model:
     """One session: audio levels and commands in, events out."""
 
-    def __init__(self, recording: Recording, config: do.SessionConfig, chance: Random, later: Later) -> None:
+    def __init__(
+        self, recording: Recording, config: do.SessionConfig, timing: Timing, chance: Random, later: Later
+    ) -> None:
         self._recording = recording
+        self._timing = timing
         self._chance = chance
         self._later = later
         settings = VadSettings(config.vad_threshold, config.prefix_padding_ms, config.silence_ms)
         self._vad = EnergyVad(settings)
-        self._prefix = ""
+        self._prefix = _prefix(config.instructions, config.tools)
         self._recent: list[int] = []
         self._speech: _Speech | None = None
         self._voiced_ms = 0.0
@@ -152,7 +167,7 @@ class Model:
         self.items[speech.item_id] = Item(found.audio_end_ms - speech.start_ms, words)
         self._later(0, ev.SpeechStopped(speech.item_id, found.audio_end_ms))
         self._later(0, ev.TurnCommitted(speech.item_id))
-        self._later(TRANSCRIPT_MS, ev.TranscriptDone(speech.item_id, words))
+        self._later(self._timing.transcript_ms, ev.TranscriptDone(speech.item_id, words))
 
     def _words(self, frames: Sequence[int]) -> str:
         """The words of which at least half got through."""
@@ -213,7 +228,7 @@ class Model:
         return not reply.cancelled
 
     def _speak(self, reply: AskedReply) -> None:
-        at_ms = FIRST_AUDIO_MS
+        at_ms = self._timing.first_audio_ms
         self._later(at_ms, ev.ReplyText(reply.reply_id, SAID))
         for _ in range(REPLY_MS // CHUNK_MS):
             self._later(at_ms, ev.ReplyAudio(reply.reply_id, _TONE))
@@ -244,10 +259,9 @@ class Model:
                 return [Line(Who.CALL, arguments, name, call_id), Line(Who.OUTPUT, output, name, call_id)]
 
     def _counter(self, order: do.StartReply, called: str) -> Callable[[float], ev.Usage]:
-        """Tokens of a reply by how much of it is spoken. Instructions and tools are cached: the session is warm."""
-        prefix = order.instructions + "".join(
-            json.dumps([t.name, t.description, t.parameters]) for t in order.tools
-        )
+        """Tokens of a reply by how much of it is spoken. The session is warm: what it began with is cached."""
+        prefix = _prefix(order.instructions, order.tools)
+        cached = tokens.common_prefix_length(prefix, self._prefix)
         audio_ms = sum(self.items[i.item_id].audio_ms for i in order.input if isinstance(i, do.ItemRef))
         lines = [
             line for item in order.input if not isinstance(item, do.ItemRef) for line in self._lines(item)
@@ -258,7 +272,7 @@ class Model:
             said = called or SAID[: round(len(SAID) * spoken_ms / REPLY_MS)]
             found = tokens.usage(
                 prefix=prefix,
-                cached_characters=len(prefix),
+                cached_characters=cached,
                 input_characters=characters,
                 input_audio_ms=audio_ms,
                 said=said,
@@ -274,3 +288,8 @@ class Model:
             )
 
         return count
+
+
+def _prefix(instructions: str, tools: Sequence[do.FunctionTool]) -> str:
+    """The part of what a reply is given that is the same from turn to turn."""
+    return instructions + "".join(json.dumps([t.name, t.description, t.parameters]) for t in tools)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from callflows.model import Orchestration
+from ivr.bench.turns_model import BY_ITSELF
 from ivr.bench.turns_world import Manner
 from ivr.core.setup import CallSetup
 
@@ -15,7 +16,7 @@ class Policy(StrEnum):
     """How turns are taken."""
 
     FIXED = "fixed-500"
-    """The paper's baseline: a receiver that conceals, all its sound passed on, half a second of silence."""
+    """The paper's baseline: a receiver that conceals, all its sound passed on, a model that answers by itself."""
     STATIC = "static-3200"
     """The same with 3.2 s of silence."""
     OFF = "off"
@@ -35,8 +36,8 @@ def _static(setup: CallSetup) -> CallSetup:
 
 
 MANNERS: Mapping[Policy, Manner] = {
-    Policy.FIXED: Manner(_mode(Orchestration.OFF), receives=True),
-    Policy.STATIC: Manner(_static, receives=True),
+    Policy.FIXED: Manner(_mode(Orchestration.OFF), receives=True, timing=BY_ITSELF),
+    Policy.STATIC: Manner(_static, receives=True, timing=BY_ITSELF),
     Policy.OFF: Manner(_mode(Orchestration.OFF)),
     Policy.MODEL: Manner(_mode(Orchestration.MODEL)),
     Policy.LOCAL: Manner(_mode(Orchestration.LOCAL)),

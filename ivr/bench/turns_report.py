@@ -38,10 +38,11 @@ CAVEATS = (
     "No language model ran. `model` and `joint` decide by one fixed rule of the sandbox (an unfinished turn after "
     "concealment is put off), with decision times drawn from the paper's distribution and tokens priced by our "
     "table: they compare latency and price, and tell nothing of a language model's judgement.",
-    "fixed-500 and static-3200 stand behind a receiver that conceals in real time and passes on sound alone, as in "
-    "the paper; the others, `off` too, are calls of ours, which see the holes. All run the same call core.",
-    "Replies are tones; first audio comes 786 ms after the boundary (transcript 300, recall 51, model 435), so that "
-    "fixed-500 without loss has the paper's 1286 ms. Offsets into one trace are not independent of each other.",
+    "fixed-500 and static-3200 are the paper's baselines: a receiver conceals in real time and passes on sound alone, "
+    "and the model answers at its boundary without waiting for words or memory. The others, `off` too, are calls of "
+    "ours, which see the holes. All run the same call core.",
+    "Replies are tones; first audio comes 786 ms after the boundary (ours: transcript 300, recall 51, model 435), so "
+    "that fixed-500 without loss has the paper's 1286 ms. Offsets into one trace are not independent of each other.",
     "network: absent when the same recording runs without loss under fixed-500. ≤: its one-sided 95 % bound "
     "(Clopper-Pearson). Cost: discarded replies and decisions, less those of the same policy without loss.",
 )

@@ -15,7 +15,7 @@ from callflows import engine
 from callflows.model import Business
 from ivr.bench.turns_data import Recording, Trace
 from ivr.bench.turns_ear import Ear
-from ivr.bench.turns_model import RECALL_MS, AskedReply, Model
+from ivr.bench.turns_model import OURS, AskedReply, Model, Timing
 from ivr.core import commands as do
 from ivr.core import events as ev
 from ivr.core.session import CallCore
@@ -25,7 +25,7 @@ from ivr.pacing import TICK_MS
 from memory.model import Window
 
 AFTER_MS = 15_000
-"""So long after the recording's end an answer is waited for; the caller is silent, the network goes on as before."""
+"""So long after the recording's end an answer is waited for; the caller is silent."""
 FIRST_TIMESTAMP_MS = 135
 _TICK_PHASE_MS = 7.0
 """The worker's tick is in no step with the caller's frames."""
@@ -72,14 +72,15 @@ class Way:
     """By number."""
 
     @classmethod
-    def of(cls, recording: Recording, trace: Trace | None, offset: int) -> "Way":
+    def of(cls, recording: Recording, trace: Trace | None, offset: int, *, goes_on: bool = False) -> "Way":
         """Over the trace from its frame `offset` on (no trace: nothing is lost or late). The hop is TCP: a late
-        frame holds up those behind it.
+        frame holds up those behind it. Losses end with the recording, unless the trace `goes_on`.
         """
         numbers, times, lost, last_ms = [], [], [], 0.0
         for number in range(len(recording.frames) + AFTER_MS // FRAME_MS):
             due_ms = float((number + 1) * FRAME_MS)
-            lost.append(trace is not None and trace.network.loses(offset + number))
+            is_over = number >= len(recording.frames) and not goes_on
+            lost.append(trace is not None and not is_over and trace.network.loses(offset + number))
             if lost[-1]:
                 continue
             if trace is not None:
@@ -115,6 +116,7 @@ class Manner:
 
     prepare: Callable[[CallSetup], CallSetup]
     receives: bool = False
+    timing: Timing = OURS
 
 
 class World:
@@ -126,7 +128,7 @@ class World:
         self._received = caller.ear.received(way.lost) if manner.receives and any(way.lost) else None
         setup = manner.prepare(CallSetup("bench", business, engine.start(business), ""))
         self._core = CallCore(setup, 0.0)
-        self._model = Model(caller.recording, self._core.config(), chance, self._later)
+        self._model = Model(caller.recording, self._core.config(), manner.timing, chance, self._later)
         self._listener = caller.ear.listen()
         self._now_ms = 0.0
         self._moved_ms = 0.0
@@ -144,7 +146,9 @@ class World:
             do.SendMedia: self._play,
             do.SendMark: self._mark,
             do.SendClear: self._clear,
-            do.Recall: lambda order: self._later(RECALL_MS, ev.Recalled(order.turn_no, Window())),
+            do.Recall: lambda order: self._later(
+                manner.timing.recall_ms, ev.Recalled(order.turn_no, Window())
+            ),
         }
 
     def run(self) -> Outcome:
@@ -252,7 +256,7 @@ class World:
     def _outcome(self) -> Outcome:
         final, end_ms = self._answer(), self._recording.speech_end_ms
         audible = [Said(r.boundary_ms, r.first_audible_ms or 0.0) for r in self._audible()]
-        others = [r for r in self._model.replies.values() if r is not final]
+        others = [r for r in self._model.replies.values() if r.is_answer and r is not final]
         delay_ms = None
         if final is not None and final.first_audible_ms is not None and final.first_audible_ms >= end_ms:
             delay_ms = final.first_audible_ms - end_ms

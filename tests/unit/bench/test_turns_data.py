@@ -21,7 +21,7 @@ from ivr.bench.turns_data import (
     timed_words,
 )
 from ivr.bench.turns_ear import Ear
-from ivr.bench.turns_model import Model
+from ivr.bench.turns_model import OURS, Model
 from ivr.core.commands import SessionConfig
 from ivr.errors import CallthreadError
 from ivr.sandbox.vad import level_dbfs
@@ -173,7 +173,7 @@ def test_a_usual_receiver_conceals_frame_by_frame(lost: list[bool]) -> None:
 def test_words_of_which_half_is_lost_are_not_understood() -> None:
     one = recording("a", VOICE + bytes(16_000), words=[Word("good", 0, 300), Word("day", 300, 600)])
     assert one is not None
-    model = Model(one, SessionConfig("", (), "marin", "en-US"), Random(1), lambda after_ms, event: None)
+    model = Model(one, SessionConfig("", (), "marin", "en-US"), OURS, Random(1), lambda after_ms, event: None)
     ear = Ear(one.frames)
     for number in range(80):
         model.hear(number, ear.clean(number), is_lost=20 <= number < 28)
