@@ -12,7 +12,7 @@ from rich.console import Console
 
 from callflows.parse import load_folder
 from ivr.bench import turns_report
-from ivr.bench.turns import Group, Plan, Row, has_burst, measure, pairs
+from ivr.bench.turns import BUSINESS, Group, Plan, Row, has_burst, measure, pairs
 from ivr.bench.turns_data import Recording, Trace, Word, recording
 from ivr.bench.turns_ear import Ear
 from ivr.bench.turns_figures import by_set, figures, upper_bound
@@ -23,7 +23,7 @@ from ivr.phone.network import Network
 from ivr.places import SHIPPED_FLOWS
 from tests.unit.audio.signals import to_pcm16, voice
 
-BUSINESS = next(iter(load_folder(SHIPPED_FLOWS).businesses.values()))
+CLINIC = load_folder(SHIPPED_FLOWS).businesses[BUSINESS]
 LOSSLESS_MS = 1_286.0
 """500 ms of silence, and 786 to the first audio."""
 WORD_MS = 200
@@ -52,7 +52,7 @@ def losing(*frames: range) -> Trace:
 
 def run(one: Recording, policy: Policy, trace: Trace | None = None) -> Outcome:
     way = Way.of(one, trace, 0) if trace else without_loss(one)
-    return call(Caller(one, Ear(one.frames)), way, BUSINESS, MANNERS[policy], Random(1))
+    return call(Caller(one, Ear(one.frames)), way, CLINIC, MANNERS[policy], Random(1))
 
 
 # -- calls ----------------------------------------------------------------------------------------------------------
@@ -97,6 +97,12 @@ def test_the_same_pause_is_the_same_interruption() -> None:
     late, other = Outcome((Said(900, 2_500),), 1_286, 0, 0), Outcome((Said(2_300, 3_000),), 1_286, 0, 0)
     assert not late.network_false(clean)
     assert other.network_false(clean)
+
+
+def test_losses_end_with_the_recording_unless_they_go_on() -> None:
+    one, trace = said(100), losing(range(4, 9))
+    assert Way.of(one, trace, 0).numbers[:6] == (0, 1, 2, 3, 5, 6)
+    assert Way.of(one, trace, 0, goes_on=True).numbers[:6] == (0, 1, 2, 3, 9, 10)
 
 
 def test_late_frames_hold_up_those_behind_them() -> None:
