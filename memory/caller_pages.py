@@ -7,6 +7,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from memory.kinds import table_of, wanted_by
 from memory.model import Page
 from memory.scan import CallerScan, Cosines, Ints, Terms
 
@@ -103,7 +104,7 @@ class CallerPages:
         self.cursor = changes.cursor
         self._erased_at = changes.erased_at
 
-    def scan(self, asked_terms: Ints, query_vector: Sequence[float] | None) -> CallerScan:
+    def scan(self, asked_terms: Ints, query_vector: Sequence[float] | None, query: str = "") -> CallerScan:
         """The columns that ranking works on; cosines only with a query vector."""
         nothing = np.full(len(self), np.nan)
         columns = self._columns
@@ -115,6 +116,8 @@ class CallerPages:
             columns.user_terms,
             columns.reply_terms,
             asked_terms,
+            columns.kinds,
+            wanted_by(query),
         )
         return scan if query_vector is None else scan.with_cosines(self._vectors.cosines(query_vector))
 
@@ -144,6 +147,7 @@ class _Columns:
     calls: Ints
     user_terms: Terms
     reply_terms: Terms
+    kinds: NDArray[np.int8]
 
     @classmethod
     def of(cls, rows: Sequence[PageTerms], calls: dict[str, int]) -> "_Columns":
@@ -153,6 +157,7 @@ class _Columns:
             np.array([calls.setdefault(row.page.call_id, len(calls)) for row in rows], np.int64),
             _terms([row.user_terms for row in rows]),
             _terms([row.reply_terms for row in rows]),
+            table_of([text for row in rows for text in (row.page.user_text, row.page.reply_text)]),
         )
 
     def joined(self, later: "_Columns") -> "_Columns":
@@ -163,6 +168,7 @@ class _Columns:
             np.concatenate((self.calls, later.calls)),
             _joined(self.user_terms, later.user_terms),
             _joined(self.reply_terms, later.reply_terms),
+            np.concatenate((self.kinds, later.kinds)),
         )
 
 

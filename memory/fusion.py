@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from memory.kinds import KINDS
 from memory.scan import CallerScan, Floats, Ints, Terms
 
 BM25_K1 = 1.2
@@ -87,6 +88,7 @@ def cues(scan: CallerScan, asked_side: int | None) -> dict[str, Floats]:
         "call_words": _best_of_call(lexical, calls, 2),
         "call_page": _best_of_call(page_mixed, calls, 3),
     }
+    found |= _answer_kinds(scan)
     order = np.lexsort((-mixed, calls))
     for count in (1, 3, 8):
         found[f"call_{count}"] = _best_of_call(mixed, calls, count, order)
@@ -100,6 +102,13 @@ def cues(scan: CallerScan, asked_side: int | None) -> dict[str, Floats]:
             found[f"{name}_{distance}_before"] = _neighbour(values, calls, distance)
             found[f"{name}_{distance}_after"] = _neighbour(values, calls, -distance)
     return found
+
+
+def _answer_kinds(scan: CallerScan) -> dict[str, Floats]:
+    """Times, numbers and names in each utterance, and the same where the query asks for them."""
+    table = np.zeros((len(scan) * SIDES, len(KINDS))) if scan.kinds is None else scan.kinds.astype(np.float64)
+    found = {kind: table[:, column] for column, kind in enumerate(KINDS)}
+    return found | {f"asked_{kind}": found[kind] * wanted for kind, wanted in scan.wanted._asdict().items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from memory.kinds import NOTHING_WANTED, Wanted
+
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -42,6 +44,10 @@ class CallerScan:
     user_terms: Terms
     reply_terms: Terms
     asked_terms: Ints
+    kinds: NDArray[np.int8] | None = None
+    """What each utterance could answer, shape (2 · pages, kinds); None where it was not looked at."""
+    wanted: Wanted = NOTHING_WANTED
+    """What the query asks for."""
 
     def __len__(self) -> int:
         return len(self.page_ids)

@@ -219,7 +219,7 @@ class Memory:
             self._past(owner, call_id, resumed_from, asked), self._embedded(asked)
         )
         with self._stage("search"):
-            scan = past.pages.scan(past.asked_terms, vector)
+            scan = past.pages.scan(past.asked_terms, vector, asked)
             recent = past.pages.latest(past.call_ids, RECENT_PAGES)
         with self._stage("fuse"):
             asked_side = parties.asked_side(query)

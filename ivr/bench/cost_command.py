@@ -220,13 +220,13 @@ def _cost_table(growth: Growth, plan: Plan) -> Table:
 
 
 def _quality_table(growth: Growth) -> Table:
-    table = Table(title="Found word for word (in any form), same budget", box=None)
+    table = Table(title="Found word for word / in any form, same budget", box=None)
     table.add_column("strategy", no_wrap=True)
     for minutes in _lengths(growth):
         table.add_column(f"{minutes:g}", justify="right", no_wrap=True)
     for name, listed in growth.rows.items():
         cells = (
-            "–" if row.verbatim is None else f"{row.verbatim:.2f} ({row.hit:.2f})"
+            "–" if row.verbatim is None else f"{row.verbatim:.2f}/{row.hit:.2f}"
             for row in listed
             if row.cached_share == 0.0
         )
@@ -236,7 +236,10 @@ def _quality_table(growth: Growth) -> Table:
 
 def _equal_table(growth: Growth) -> Table:
     lengths = [row.history_min for row in growth.equal.get(OURS, [])]
-    table = Table(title="US cents a turn at equal quality: the budget that finds what ours finds", box=None)
+    table = Table(
+        title="US cents a turn at equal quality: the budget that finds what ours finds; no audio of old turns",
+        box=None,
+    )
     table.add_column("strategy", no_wrap=True)
     for minutes in lengths:
         table.add_column(f"{minutes:g}", justify="right", no_wrap=True)

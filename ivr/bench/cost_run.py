@@ -137,24 +137,32 @@ async def grow(
     owner, pages = owner_of(0), talk.dialogue.pages
     past = Remembered(talk.dialogue, owner, {})
     ends = list(accumulate(map(said_min, pages)))
+    shape = shape_of(pages[: bisect_left(ends, max(plan.history_min)) + 1])
     for minutes in plan.history_min:
         start, end = len(past.index_of), bisect_left(ends, minutes) + 1
         piece = replace(talk.dialogue, name=f"{minutes:g}", pages=pages[start:end])
         added = await remember(world, piece, owner, step)
         past.index_of.update({page_id: start + index for page_id, index in added.items()})
         call_id = f"{minutes:g}-{pages[min(end, len(pages)) - 1].session}"
-        asked = await _ask(world, talk, past, call_id, plan, minutes, step)
+        asked = await _ask(world, talk, past, call_id, plan, minutes, shape, step)
         growth.questions[minutes] = sum(bool(one.question.evidence) for one in asked)
         threads = await world.store.threads_of(owner, list(past.index_of))
         references = sum(len(thread.page_ids) for thread in threads)
         growth.threads_a_page[minutes] = round(references / len(past.index_of), 3)
         tell(f"{minutes:g} min: {len(past.index_of)} pages, {growth.questions[minutes]} questions")
-        _measure(growth, asked, past, plan, minutes)
+        _measure(growth, _Point(asked, past, shape, plan, minutes, growth.threads_a_page[minutes]))
     return growth
 
 
 async def _ask(
-    world: MemoryWorld, talk: Talk, past: Remembered, call_id: str, plan: Plan, minutes: float, step: Step
+    world: MemoryWorld,
+    talk: Talk,
+    past: Remembered,
+    call_id: str,
+    plan: Plan,
+    minutes: float,
+    shape: Shape,
+    step: Step,
 ) -> list[Asked]:
     """Questions about what was said so far, drawn at random but the same in every run; one without evidence else."""
     page_of, said = talk.dialogue.page_of(), len(past.index_of)
@@ -169,21 +177,23 @@ async def _ask(
     asked = []
     for question, parties in drawn or [(Question("What did I say?", 0, ()), Parties())]:
         seen = await memory.past(past.owner, call_id, question.text, (), policy=every, parties=parties)
-        asked.append(Asked(question, _in_one_call(seen)))
+        asked.append(Asked(question, _in_one_call(seen, shape)))
         step()
     return asked
 
 
-def _in_one_call(seen: Past) -> Past:
-    """As if all had been said in this call, whose audio can still be had: what full history is made of."""
+def _in_one_call(seen: Past, shape: Shape) -> Past:
+    """As if all had been said in this call, whose audio can still be had: what full history is made of.
+
+    Each turn's audio is of mean length: at one length of history the last two turns are short, at another long.
+    """
 
     def of_call(page: Page) -> Page:
-        words = len(page.user_text.split())
         return replace(
             page,
             call_id=CALL,
             user_item_id=f"item-{page.page_id}",
-            user_audio_ms=round(words * 60_000 / WORDS_PER_MIN),
+            user_audio_ms=round(shape.user_s * 1_000) if page.user_text else 0,
         )
 
     pages = [of_call(page) for page in seen.pages]
@@ -192,24 +202,10 @@ def _in_one_call(seen: Past) -> Past:
     return replace(seen, pages=pages, recent=recent, call_id=CALL, live_items=live)
 
 
-def _measure(growth: Growth, asked: Sequence[Asked], past: Remembered, plan: Plan, minutes: float) -> None:
-    shape = shape_of(asked[0].seen.pages)
-    at = _Point(asked, past, shape, plan, minutes, growth.threads_a_page[minutes])
-    ours = at.row(StrategyName.VTHREADS, STRATEGIES[StrategyName.VTHREADS], plan.budget_tokens)
-    for name in StrategyName:
-        shares = CACHED_SHARES if name is StrategyName.FULL else (0.0,)
-        rows = growth.rows.setdefault(name, [])
-        rows += [
-            at.row(name, at.strategy(name, plan.budget_tokens), plan.budget_tokens, share) for share in shares
-        ]
-        if minutes >= plan.equal_from_min and ours.verbatim is not None:
-            growth.equal.setdefault(name, []).append(at.equal(name, ours))
-
-
-def shape_of(pages: Sequence[Page]) -> Shape:
+def shape_of(pages: Sequence[DialoguePage]) -> Shape:
     """The mean exchange."""
-    user = fmean(len(page.user_text.split()) for page in pages)
-    return Shape(user * 60 / WORDS_PER_MIN, user, fmean(len(page.reply_text.split()) for page in pages))
+    user, reply = (fmean(len(page.said(side).split()) for page in pages) for side in (0, 1))
+    return Shape(user * 60 / WORDS_PER_MIN, user, reply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,11 +227,19 @@ class _Point:
             return HybridRag(max(TOP_PAGES, TOP_PAGES * budget_tokens // self.plan.budget_tokens))
         return STRATEGIES[name]
 
-    def row(self, name: StrategyName, strategy: Strategy, budget_tokens: int, cached: float = 0.0) -> Row:
+    def row(
+        self,
+        name: StrategyName,
+        strategy: Strategy,
+        budget_tokens: int,
+        *,
+        cached: float = 0.0,
+        audio_turns: int = AUDIO_TURNS,
+    ) -> Row:
         """What a turn is shown, and its price."""
         full = name is StrategyName.FULL
         windows = [
-            strategy.window(one.seen, budget_tokens, ALL_TURNS if full else AUDIO_TURNS)
+            strategy.window(one.seen, budget_tokens, ALL_TURNS if full else audio_turns)
             for one in (self.asked if strategy.asks else self.asked[:1])
         ]
         shown = windows if strategy.asks else windows * len(self.asked)
@@ -268,19 +272,32 @@ class _Point:
             usd,
         )
 
-    def equal(self, name: StrategyName, ours: Row) -> Equal:
-        """The smallest budget of the sweep that finds as much word for word as ours does with its own."""
-        wanted = ours.verbatim or 0.0
+    def equal(self, name: StrategyName, wanted: float) -> Equal:
+        """The smallest budget of the sweep that finds as much word for word as ours does with its own.
+
+        Nobody but the full history is shown audio here: what is measured is words.
+        """
         best = 0.0
-        budgets = (
-            (self.plan.budget_tokens,) if name in (StrategyName.VTHREADS, StrategyName.FULL) else BUDGETS
-        )
-        for budget in budgets:
-            row = self.row(name, self.strategy(name, budget), budget)
+        for budget in BUDGETS if name is not StrategyName.FULL else BUDGETS[:1]:
+            row = self.row(name, self.strategy(name, budget), budget, audio_turns=0)
             best = max(best, row.verbatim or 0.0)
             if best >= wanted:
                 return Equal(self.minutes, wanted, row.usd_per_turn, row.budget_tokens, best)
         return Equal(self.minutes, wanted, None, None, best)
+
+
+def _measure(growth: Growth, at: _Point) -> None:
+    """Rows of every strategy at this length; and, where there is more to find than fits, prices at equal quality."""
+    plan = at.plan
+    for name in StrategyName:
+        strategy = at.strategy(name, plan.budget_tokens)
+        shares = CACHED_SHARES if name is StrategyName.FULL else (0.0,)
+        rows = growth.rows.setdefault(name, [])
+        rows += [at.row(name, strategy, plan.budget_tokens, cached=share) for share in shares]
+    wanted = growth.rows[StrategyName.VTHREADS][-1].verbatim
+    if at.minutes >= plan.equal_from_min and wanted is not None:
+        for name in StrategyName:
+            growth.equal.setdefault(name, []).append(at.equal(name, wanted))
 
 
 def _forms(windows: Sequence[Window], pages: int) -> dict[str, float]:

@@ -16,6 +16,7 @@ import numpy as np
 from ivr.bench.fit import Example
 from ivr.bench.locomo import Dialogue, Question
 from ivr.bench.memory_world import BUSINESS, MemoryWorld, Step, remember
+from memory.caller_cache import CallerCache
 from memory.costs import text_tokens, word_count
 from memory.model import Form, Owner, Window, WindowEntry
 from memory.project import LABEL_WORDS, LABELS
@@ -158,11 +159,13 @@ async def examples_of(world: MemoryWorld, past: Remembered) -> list[Example]:
     """What the search sees for each of the dialogue's questions, with the right answers."""
     dialogue, examples = past.dialogue, []
     page_of, turns = dialogue.page_of(), dialogue.turns()
+    cache = CallerCache(world.store)
     for question in dialogue.questions:
         query = dialogue.parties.without_names(question.text)
         vectors = await world.embedder.embed([query]) if world.embedder else None
         model = world.embedder.model if world.embedder else ""
-        scan = await world.store.scan(past.owner, query, vectors[0] if vectors else None, model)
+        known = await cache.past(past.owner, model, query, QUESTION_CALL)
+        scan = known.pages.scan(known.asked_terms, vectors[0] if vectors else None, query)
         row_of = {past.index_of[page_id]: row for row, page_id in enumerate(scan.page_ids.tolist())}
         answers = np.zeros((len(scan), 2))
         for dia_id in question.evidence:
