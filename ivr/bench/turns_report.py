@@ -7,6 +7,7 @@ from io import StringIO
 from pathlib import Path
 
 import msgspec
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -63,15 +64,15 @@ def table(group: Group, by_policy: dict[Policy, Figures]) -> Table:
     """A row a policy, the paper's figures beside."""
     n = max((f.n for f in by_policy.values()), default=0)
     few = f" (fewer than {ENOUGH}: too few for the goals)" if group is Group.BURSTS and n < ENOUGH else ""
-    shown = Table(title=f"{group}: {n} pairs of recording and trace{few}")
+    title = f"{group}: {n} pairs of recording and trace{few}; delays in ms"
+    shown = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), caption=_paper())
     shown.add_column("policy", no_wrap=True)
-    for heading in ("false", "network", "≤", "median", "p95", "unanswered", "$ / 1000", "decisions", "paper"):
+    for heading in ("false", "network", "≤ 95%", "median", "p95", "unansw.", "$/1000", "decided"):
         shown.add_column(heading, justify="right", no_wrap=True)
     for policy, f in by_policy.items():
-        paper = PAPER.get(policy)
         shown.add_row(
             policy,
-            f"{f.false_interruptions} {f.false_interruption_rate:.1%}",
+            f"{f.false_interruption_rate:.1%}",
             f"{f.network_false_interruptions} {f.network_false_interruption_rate:.2%}",
             f"{f.upper_95:.2%}",
             _ms(f.median_delay_ms),
@@ -79,18 +80,20 @@ def table(group: Group, by_policy: dict[Policy, Figures]) -> Table:
             str(f.unanswered),
             f"{1_000 * f.cost_usd_per_trace:.3f}",
             f"{f.decisions_per_trace:.3f}",
-            _paper(paper) if paper is not None else "",
         )
     return shown
 
 
 def _ms(delay_ms: float | None) -> str:
-    return "–" if delay_ms is None else f"{delay_ms:.0f} ms"
+    return "–" if delay_ms is None else f"{delay_ms:.0f}"
 
 
-def _paper(paper: PaperFigures) -> str:
-    usd = 1_000 * paper.cost_usd_per_trace
-    return f"{paper.false_interruption_rate:.1%} · {paper.median_delay_ms:.0f} ms · {usd:.3f}"
+def _paper() -> str:
+    figures = (
+        f"{policy} {p.false_interruption_rate:.1%}, {p.median_delay_ms:.0f}, {1_000 * p.cost_usd_per_trace:.3f}"
+        for policy, p in PAPER.items()
+    )
+    return f"Paper (other speech, other traces; false, median, $/1000): {'; '.join(figures)}."
 
 
 def verdict(sets: Sets) -> Iterator[str]:

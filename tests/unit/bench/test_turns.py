@@ -231,7 +231,7 @@ def test_the_report_has_the_contracts_keys_and_says_what_it_is_not(tmp_path: Pat
     shown = " ".join(console.export_text().split())
     assert "No language model ran." in shown
     assert "nothing of a language model's judgement" in shown
-    assert "46.0%" in shown
+    assert "fixed-500 46.0%, 1286, 3.344" in shown
     assert "too few for the goals" in shown
     assert msgspec.json.decode((tmp_path / "turns.json").read_bytes())["plan"]["offsets"] == 10
 
