@@ -200,11 +200,14 @@ def _tokens(text: str) -> int:
     return text_tokens(len(text.split()))
 
 
-def slope_share_per_h(rows: Sequence[Row], full_from_min: float) -> float:
-    """How much a turn's price grows in an hour of talk, as a share of it: first to last row once the window is full."""
+def slope_share_per_h(rows: Sequence[Row], full_from_min: float) -> float | None:
+    """How much a turn's price grows in an hour of talk, as a share of it: first to last row once the window is full.
+
+    None for fewer than two rows.
+    """
     settled = [row for row in rows if row.history_min >= full_from_min]
     if len(settled) < 2:
-        return 0.0
+        return None
     first, last = settled[0], settled[-1]
     hours = (last.history_min - first.history_min) / 60
     return (last.usd_per_turn / first.usd_per_turn - 1.0) / hours

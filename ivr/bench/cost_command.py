@@ -26,13 +26,15 @@ OURS, FULL = StrategyName.VTHREADS, StrategyName.FULL
 AT_MIN = 58.0
 TIMES_BELOW_FULL = 25.0
 SLOPE_MAX = 0.01
+FULL_SHARE = 0.9
+"""A window is full once so much of its budget is used: the next page would seldom fit."""
 out = Console(highlight=False)
 
 
 class Goals(msgspec.Struct, frozen=True):
     """The project's own goals, measured. None where the lengths asked for do not show it."""
 
-    slope_share_per_h: float
+    slope_share_per_h: float | None
     window_full_from_min: float | None
     times_below_full_at_58_min: float | None
     cheapest_at_equal_quality: dict[str, str]
@@ -110,11 +112,14 @@ async def _grow(dialogues: Sequence[Dialogue], plan: Plan, keep: Path | None) ->
 def goals_of(growth: Growth) -> Goals:
     """Flat once the window is full; far below the full history; cheapest at equal quality."""
     ours = growth.rows[OURS]
-    full_from = next((row.history_min for row in ours if row.forms["omitted"] > 0), None)
+    full_from = next(
+        (row.history_min for row in ours if row.tokens >= FULL_SHARE * (row.budget_tokens or 0)), None
+    )
+    slope = None if full_from is None else slope_share_per_h(ours, full_from)
     uncached = {row.history_min: row.usd_per_turn for row in growth.rows[FULL] if row.cached_share == 0.0}
     at_58 = {row.history_min: row.usd_per_turn for row in ours}.get(AT_MIN)
     return Goals(
-        round(slope_share_per_h(ours, full_from if full_from is not None else 0.0), 5),
+        None if slope is None else round(slope, 5),
         full_from,
         round(uncached[AT_MIN] / at_58, 2) if at_58 else None,
         _cheapest(growth.equal),
@@ -179,7 +184,8 @@ def _print(growth: Growth, goals: Goals, plan: Plan) -> None:
     given = plan.given
     out.print(_cost_table(growth, plan))
     out.print(_quality_table(growth))
-    out.print(_equal_table(growth))
+    if growth.equal:
+        out.print(_equal_table(growth))
     limit = given.price.input_limit_tokens
     out.print(
         f"Prices: {given.model}, memory/prices.toml of {PRICES.date}. Full history is cut at {limit:,} tokens, what the"
@@ -189,8 +195,9 @@ def _print(growth: Growth, goals: Goals, plan: Plan) -> None:
     if growth.made_up_from_min is not None:
         out.print(f"From {growth.made_up_from_min:.0f} minutes on the talk is made up, facts and all.")
     times = goals.times_below_full_at_58_min
+    slope = "–" if goals.slope_share_per_h is None else f"{goals.slope_share_per_h:+.2%}"
     out.print(
-        f"Goals: slope {goals.slope_share_per_h:+.2%} an hour once the window is full (below {SLOPE_MAX:.0%});"
+        f"Goals: slope {slope} an hour once the window is full (below {SLOPE_MAX:.0%});"
         f" {times if times is not None else '–'} times below uncached full history at {AT_MIN:g} minutes (at least"
         f" {TIMES_BELOW_FULL:g}); cheapest at equal quality: "
         + ", ".join(f"{name} at {minutes}" for minutes, name in goals.cheapest_at_equal_quality.items())

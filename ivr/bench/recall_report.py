@@ -30,7 +30,6 @@ def table(found: Scores, title: str) -> Table:
     for column in (
         "budget",
         "hit",
-        "single",
         "multi",
         "verbatim",
         "multi",
@@ -42,7 +41,7 @@ def table(found: Scores, title: str) -> Table:
         shown.add_column(column, justify="right", no_wrap=True)
     for strategy, budgets in found.items():
         for budget, score in budgets.items():
-            rates = (f"{getattr(score, rate):.3f}" for rate in RATES)
+            rates = (f"{getattr(score, rate):.3f}" for rate in RATES if rate != "hit_single")
             pages = (f"{score.pages[form]:.1f}" for form in FORMS)
             shown.add_row(strategy, str(budget), *rates, f"{score.tokens:.0f}", *pages)
     paper = ", ".join(f"{name} {short:.3f} / {long:.3f}" for name, (short, long) in PAPER_HITS.items())

@@ -58,19 +58,19 @@ def test_who_searches_by_likeness_makes_no_summaries() -> None:
     assert 0.0 < usd["hierarchical"] < usd["compaction"] < usd["vthreads"] < 0.005
 
 
-def row(minutes: float, usd: float, cached: float = 0.0, omitted: float = 1.0) -> Row:
-    forms = {"audio": 2.0, "transcript": 20.0, "summary": 3.0, "omitted": omitted}
-    return Row(minutes, usd, cached, 1_400.0, 0.9, 0.8, forms, 1_500, False, Usd(usd, 0.0, 0.0, 0.0, 0.0))
+def row(minutes: float, usd: float, cached: float = 0.0, tokens: float = 1_400.0) -> Row:
+    forms = {"audio": 2.0, "transcript": 20.0, "summary": 3.0, "omitted": 1.0}
+    return Row(minutes, usd, cached, tokens, 0.9, 0.8, forms, 1_500, False, Usd(usd, 0.0, 0.0, 0.0, 0.0))
 
 
 def test_the_slope_is_of_the_hours_after_the_window_is_full() -> None:
     rows = [row(1, 0.01), row(60, 0.02), row(120, 0.02), row(660, 0.022)]
     assert slope_share_per_h(rows, 60) == pytest.approx(0.01)
-    assert slope_share_per_h(rows[:1], 60) == 0.0
+    assert slope_share_per_h(rows[:1], 60) is None
 
 
 def growth() -> Growth:
-    ours = [row(1, 0.02, omitted=0.0), row(58, 0.03), row(598, 0.03)]
+    ours = [row(1, 0.02, tokens=300.0), row(58, 0.03), row(598, 0.03)]
     full = [row(58, 0.9), row(58, 0.1, cached=1.0)]
     equal = {
         "vthreads": [Equal(58.0, 0.8, 0.03, 1_500, 0.8)],
