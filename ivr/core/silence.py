@@ -13,6 +13,8 @@ takes for speech; a shorter one is filled with sound and hides nothing.
 """
 ONSET_MS = 200
 """So long after a hole or a stall the VAD would have told us of speech: 60-100 ms to be sure, and the way to us."""
+STALL_MS = 100
+"""Frames that are late by less are everyday jitter, and our own loop's."""
 _REMEMBERED = 64
 _NEVER = float("-inf")
 
@@ -36,7 +38,7 @@ class Silence:
             end_ms = position_ms - frame_ms
             self._holes.append((end_ms - arrival.missing_ms, end_ms))
             self._troubled_at_ms = now_ms
-        if arrival.stalled_ms >= HIDING_MS:
+        if arrival.stalled_ms >= STALL_MS:
             self._stalled_at_ms = self._troubled_at_ms = now_ms
         self._due_ms = now_ms + frame_ms
 
@@ -58,7 +60,7 @@ class Silence:
 
     def is_stalled(self, now_ms: float) -> bool:
         """Nothing comes at this moment, be it late or lost."""
-        return now_ms - self._due_ms >= HIDING_MS
+        return now_ms - self._due_ms >= STALL_MS
 
     def healthy_since_ms(self, now_ms: float) -> float:
         """Since when neither hole nor stall has hidden anything; `now_ms` if one does."""
