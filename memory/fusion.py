@@ -63,6 +63,8 @@ def cues(scan: CallerScan, asked_side: int | None) -> dict[str, Floats]:
     page_meaning = np.repeat(_standard(page_cosine, np.ones(len(scan), bool)), SIDES)
     page_lexical = np.repeat(_standard(page_words.scores, np.ones(len(scan), bool)), SIDES)
     mixed, page_mixed = meaning + lexical, page_meaning + page_lexical
+    # Sorting is most of the work, so each is done once.
+    by_words, by_mixed, by_page = (_descending(values) for values in (lexical, mixed, page_mixed))
     asked = np.full(len(calls), 0.5)
     if asked_side is not None:
         asked = np.tile(np.arange(SIDES) == asked_side, len(scan)).astype(np.float64)
@@ -81,17 +83,17 @@ def cues(scan: CallerScan, asked_side: int | None) -> dict[str, Floats]:
         "asked_meaning": asked * meaning,
         "asked_words": asked * lexical,
         "asked_length": asked * length,
-        "rank_meaning": _rank(meaning, spoken),
-        "rank_words": _rank(lexical, spoken),
-        "rank_mixed": _rank(mixed, spoken),
-        "rank_page": _rank(page_mixed, spoken),
-        "call_words": _best_of_call(lexical, calls, 2),
-        "call_page": _best_of_call(page_mixed, calls, 3),
+        "rank_meaning": _rank(_descending(meaning), spoken),
+        "rank_words": _rank(by_words, spoken),
+        "rank_mixed": _rank(by_mixed, spoken),
+        "rank_page": _rank(by_page, spoken),
+        "call_words": _best_of_calls(lexical, calls, by_words, 2)[0],
+        "call_page": _best_of_calls(page_mixed, calls, by_page, 3)[0],
     }
     found |= _answer_kinds(scan)
-    order = np.lexsort((-mixed, calls))
-    for count in (1, 3, 8):
-        found[f"call_{count}"] = _best_of_call(mixed, calls, count, order)
+    counts = (1, 3, 8)
+    for count, values in zip(counts, _best_of_calls(mixed, calls, by_mixed, *counts), strict=True):
+        found[f"call_{count}"] = values
     for name, values, distances in (
         ("meaning", meaning, (1,)),
         ("words", lexical, (1,)),
@@ -180,10 +182,16 @@ def _standard(values: Floats, spoken: Any) -> Floats:
     return standard
 
 
-def _rank(values: Floats, spoken: Any) -> Floats:
-    order = np.argsort(np.where(spoken, -values, np.inf), kind="stable")
-    ranks = np.empty(len(values))
-    ranks[order] = np.arange(len(values))
+def _descending(values: Floats) -> Ints:
+    """Which value is the greatest, the second, …; equal ones in their order."""
+    return np.argsort(-values, kind="stable")
+
+
+def _rank(order: Ints, spoken: Any) -> Floats:
+    """`order`: of all utterances, descending; those that do not exist come last."""
+    exists = spoken[order]
+    ranks = np.empty(len(order))
+    ranks[np.concatenate((order[exists], order[~exists]))] = np.arange(len(order))
     return 1.0 / (RANK_DAMPING + ranks)
 
 
@@ -200,12 +208,23 @@ def _neighbour(values: Floats, calls: Ints, distance: int) -> Floats:
     return shifted
 
 
-def _best_of_call(values: Floats, calls: Ints, count: int, order: Ints | None = None) -> Floats:
-    """For each utterance the mean of its call's best `count`: what a whole call was about."""
-    if order is None:
-        order = np.lexsort((-values, calls))
+def _best_of_calls(values: Floats, calls: Ints, order: Ints, *counts: int) -> list[Floats]:
+    """For each utterance the mean of its call's best so many: what a whole call was about.
+
+    `order`: of the values, descending; `calls` are numbered from 0 without a gap.
+    """
     sizes = np.bincount(calls)
+    # Small numbers are sorted by their digits, which takes no time.
+    by_call = order[np.argsort(calls[order].astype(np.min_scalar_type(len(sizes))), kind="stable")]
     starts = np.cumsum(sizes) - sizes
     place = np.arange(len(values)) - np.repeat(starts, sizes)
-    best = np.where(place < count, values[order], 0.0)
-    return np.asarray((np.add.reduceat(best, starts) / np.minimum(sizes, count))[calls], np.float64)
+    sorted_values = values[by_call]
+    return [
+        np.asarray(
+            (np.add.reduceat(np.where(place < count, sorted_values, 0.0), starts) / np.minimum(sizes, count))[
+                calls
+            ],
+            np.float64,
+        )
+        for count in counts
+    ]
