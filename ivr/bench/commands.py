@@ -8,7 +8,15 @@ from rich.console import Console
 
 from callflows.parse import load_folder
 from ivr import observe
-from ivr.bench import conceal, cost_command, media_report, memory_commands, rate_commands, turns_commands
+from ivr.bench import (
+    conceal,
+    cost_command,
+    media_report,
+    memory_commands,
+    rate_commands,
+    threads_command,
+    turns_commands,
+)
 from ivr.bench.media import Plan, ServerKind, measure
 from ivr.bench.stages import measure_stages
 from ivr.places import SHIPPED_FLOWS
@@ -17,6 +25,7 @@ from ivr.server import run
 bench_app = typer.Typer(help="Measurements: cost, delay, quality.", no_args_is_help=True)
 memory_commands.register(bench_app)
 cost_command.register(bench_app)
+threads_command.register(bench_app)
 turns_commands.register(bench_app)
 rate_commands.register(bench_app)
 out = Console(highlight=False)
