@@ -77,7 +77,11 @@ async def _talks(
 
 
 async def _talk(dialogue: Dialogue, embedder: Embedder) -> Talk:
-    texts = [chunks(f"{page.said(0)}\n{page.said(1)}")[0] for page in dialogue.pages]
+    # A page without a word has no vector, and is in no thread by itself.
+    parts = [chunks(f"{page.said(0)}\n{page.said(1)}") for page in dialogue.pages]
+    texts = [part[0] for part in parts if part]
+    spoken = [index for index, part in enumerate(parts) if part]
+    row_of = {index: row for row, index in enumerate(spoken)}
     vectors: list[list[float]] = []
     for start in range(0, len(texts), BATCH):
         made = await embedder.embed(texts[start : start + BATCH])
@@ -85,7 +89,10 @@ async def _talk(dialogue: Dialogue, embedder: Embedder) -> Talk:
             raise CallthreadError("the embedding process gave no answer")
         vectors += made
     page_of = dialogue.page_of()
-    answers = ({page_of[turn] for turn in question.evidence} for question in dialogue.questions)
+    answers = (
+        {row_of[page_of[turn]] for turn in question.evidence if page_of[turn] in row_of}
+        for question in dialogue.questions
+    )
     several = tuple(tuple(sorted(pages)) for pages in answers if len(pages) > 1)
     return Talk(np.array(vectors, np.float32), several)
 
