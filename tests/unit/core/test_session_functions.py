@@ -58,6 +58,17 @@ def test_leaving_for_a_hang_up_node_after_a_spoken_goodbye_ends_the_call() -> No
     assert [e.reply_text for e in world.exchanges()] == ["Bye!"]
 
 
+def test_b017_hang_up_waits_for_the_last_mark_but_not_for_ever() -> None:
+    world = World(calling(("hang_up", "{}"), text="Goodbye then.", audio_ms=6_000))
+    world.greet()
+    carry_out = world._carry_out
+    world._carry_out = lambda order: None if isinstance(order, do.SendMark) else carry_out(order)  # type: ignore[method-assign,assignment]
+    world.says("Bye.")
+    world.run(20_000)
+    began, (ended,) = world.times(do.StartReply)[1] + 200, world.times(do.EndCall)
+    assert began + 6_000 <= ended <= began + 6_000 + world.setup.tuning.farewell_slack_ms + 400
+
+
 def test_b017_transfer_waits_for_the_last_word_and_dials_only_a_configured_number() -> None:
     answer = calling(("transfer", '{"target": "nurse"}'), text="Please hold.", audio_ms=6_000)
     world = asking(answer, wait_ms=20_000)
