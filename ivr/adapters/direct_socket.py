@@ -5,13 +5,13 @@ does the same the other way round. Handshake, pings, faults and closing stay uvi
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, cast
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.exceptions import InvalidState
 from websockets.http11 import Request
-from websockets.speedups import apply_mask
+from websockets.protocol import State
+
+from ivr.adapters.frames import apply_mask, text_frame
 
 DIRECT = "callthread.direct"
 """The extension of the ASGI scope that holds the connection's `DirectSocket`."""
@@ -45,9 +45,8 @@ class DirectSocket(WebSocketsSansIOProtocol):
         """Send a text message at once; nothing on a connection that is over. `False`: the peer does not read."""
         if self.transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
             return False
-        with suppress(InvalidState):  # after a close
-            self.conn.send_text(text.encode())
-            self.transport.write(b"".join(self.conn.data_to_send()))
+        if self.conn.state is State.OPEN:
+            self.transport.write(text_frame(text.encode()))
         return True
 
     def handle_connect(self, event: Request) -> None:

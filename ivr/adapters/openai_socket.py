@@ -17,6 +17,7 @@ from websockets.exceptions import (
 )
 from websockets.protocol import State
 
+from ivr.adapters.frames import masked_text_frame
 from ivr.errors import ModelUnavailable, ModelUnsuitable
 from ivr.wire.realtime_in import MAX_EVENT_BYTES, Ignored, ServerEvent, Unreadable, decode
 
@@ -74,8 +75,7 @@ class RealtimeSocket:
         if connection.paused or connection.protocol.state is not State.OPEN:
             return False
         # Neither the SDK's queue for reconnects, which we do not use, nor the library's locks and waits.
-        connection.protocol.send_text(message)
-        connection.send_data()
+        connection.transport.write(masked_text_frame(message))
         return True
 
     async def receive(self) -> ServerEvent | Ignored | Unreadable:

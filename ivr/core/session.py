@@ -149,8 +149,10 @@ class CallCore:
         """When to send a `Tick` at the latest, on the clock of `now_ms`."""
         if self.is_over:
             return self._deadlines.at_ms(Deadline.LEAVING)
-        times = (self._deadlines.next_ms(), self._playback.next_deadline(now_ms))
-        return min((t for t in times if t is not None), default=None)
+        due_ms, sending_ms = self._deadlines.next_ms(), self._playback.next_deadline(now_ms)
+        if due_ms is None or sending_ms is None:
+            return sending_ms if due_ms is None else due_ms
+        return min(due_ms, sending_ms)
 
     @property
     def is_over(self) -> bool:
