@@ -34,10 +34,13 @@ out = Console(highlight=False)
 @bench_app.command("media")
 def media_command(
     calls: Annotated[
-        list[int] | None, typer.Option(help="Calls at once; repeat. Default: 1, 10, 50.")
+        list[int] | None, typer.Option(help="Calls at once; repeat. Default: 1, 10, 20, 50.")
     ] = None,
     server: Annotated[list[ServerKind] | None, typer.Option(help="Only these; repeat.")] = None,
-    seconds: Annotated[float, typer.Option(min=5, help="How long each is measured.")] = 20.0,
+    seconds: Annotated[
+        float, typer.Option(min=5, help="How long each is measured, all rounds together.")
+    ] = 20.0,
+    rounds: Annotated[int, typer.Option(min=1, help="How often the servers take turns.")] = 2,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures here too.")] = None,
 ) -> None:
     """CPU, delay and memory of a call: the whole service on one core, beside two bridges of the usual kind.
@@ -45,7 +48,7 @@ def media_command(
     Example: ivr bench media --calls 10 --calls 50 --json media.json
     """
     observe.configure("error", "console")
-    plan = Plan(tuple(calls or (1, 10, 50)), seconds, tuple(server or ServerKind))
+    plan = Plan(tuple(calls or (1, 10, 20, 50)), seconds, rounds, tuple(server or ServerKind))
     stages = measure_stages(next(iter(load_folder(SHIPPED_FLOWS).businesses.values())))
     results = run(measure(plan, lambda line: out.print(line, style="dim")))
     media_report.show(results, stages, out)

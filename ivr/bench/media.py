@@ -1,7 +1,7 @@
 """`ivr bench media`: what a call costs, and how much later its sound is, beside two bridges of the usual kind.
 
-Each server is a process of its own on one core, with real sockets on both sides; the phones (this process) and the
-speech model run on the other. CPU is that of the server's process alone.
+Each server is a process of its own, all on one core and one at a time with calls; real sockets on both sides. The
+phones (this process) and each server's speech model run on the other core. CPU is that of the server's process alone.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from time import monotonic
@@ -89,8 +89,11 @@ class Figures:
 class Plan:
     """What to measure."""
 
-    calls: tuple[int, ...] = (1, 10, 50)
+    calls: tuple[int, ...] = (1, 10, 20, 50)
     seconds: float = 20.0
+    """How long each server is measured with each number of calls, all rounds together."""
+    rounds: int = 2
+    """The servers take turns so often, so that what else the machine does falls on all of them."""
     servers: tuple[ServerKind, ...] = tuple(ServerKind)
 
 
@@ -102,6 +105,25 @@ class _Running:
     dial: Dial
     notes: Path
     model: asyncio.subprocess.Process
+    rss_before: int = 0
+    """Once warm, before its first call that is measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One server with so many calls, once."""
+
+    phones: Sequence[Phone]
+    began_s: float
+    window: tuple[float, float]
+    cpu_s: float
+    core_s: float
+    rss: int
+    late_s: Sequence[float]
+
+    @property
+    def lasted_s(self) -> float:
+        return self.window[1] - self.window[0]
 
 
 Results = dict[ServerKind, dict[int, Figures]]
@@ -110,13 +132,26 @@ Results = dict[ServerKind, dict[int, Figures]]
 async def measure(plan: Plan, tell: Callable[[str], None] = lambda _: None) -> Results:
     """Run all of the plan. Raises: `BenchFailed`, `ChildFailed`."""
     pinned = _pin_ourselves()
-    tell("one core for the server, the others for its peers" if pinned else "not pinned: one core only")
-    results: Results = {kind: {} for kind in plan.servers}
-    for calls in plan.calls:
+    tell("one core for the servers, the others for their peers" if pinned else "not pinned: one core only")
+    async with contextlib.AsyncExitStack() as stack:
+        servers = {}
         for kind in plan.servers:
-            tell(f"{kind}, {calls} calls")
-            results[kind][calls] = await _measure_one(kind, calls, plan.seconds)
-    return results
+            tell(f"starting {kind}")
+            servers[kind] = await _warm(await stack.enter_async_context(_running(kind)))
+        runs: dict[ServerKind, dict[int, list[_Run]]] = {kind: {} for kind in servers}
+        for calls in plan.calls:
+            for no in range(plan.rounds):
+                for kind, server in servers.items():
+                    tell(f"{calls} calls, round {no + 1} of {plan.rounds}: {kind}")
+                    run = await _measure_one(server, kind, calls, plan.seconds / plan.rounds)
+                    runs[kind].setdefault(calls, []).append(run)
+        results: Results = {}
+        for kind, server in servers.items():
+            notes = await _notes(server)
+            results[kind] = {
+                calls: _figures(kind, calls, server, some, notes) for calls, some in runs[kind].items()
+            }
+        return results
 
 
 def _pin_ourselves() -> bool:
@@ -140,39 +175,50 @@ def _pin_server(process: psutil.Process) -> None:
             os.sched_setaffinity(thread.id, {core})
 
 
-async def _measure_one(kind: ServerKind, calls: int, seconds: float) -> Figures:
-    stagger_s = max(0.05, CYCLE_MS / 1_000 / calls)
-    async with _running(kind) as server:
-        await _warm_up(server)
-        rss_before = server.process.memory_info().rss
-        exchange = Exchange(server.dial, stagger_s, calls)
-        try:
-            await exchange.start(secrets.token_hex(4))
-            await asyncio.sleep(SETTLE_S)
-            del exchange.late_s[:]
-            begin_s, cpu_before_s, core_before_s = monotonic(), _cpu_s(server.process), _core_busy_s()
-            await asyncio.sleep(seconds)
-            end_s, cpu_s = monotonic(), _cpu_s(server.process) - cpu_before_s
-            core_s = _core_busy_s() - core_before_s
-            rss_mb = (server.process.memory_info().rss - rss_before) / 1e6
-            dead = exchange.dead()
-        finally:
-            await exchange.stop()
-        if dead:
-            raise BenchFailed(f"{kind}: {len(dead)} of {calls} calls ended by themselves")
-        notes = await _notes(server)
-    window = (begin_s, end_s)
-    in_ms, out_ms = _delays(exchange.phones, notes, window)
+async def _measure_one(server: _Running, kind: ServerKind, calls: int, seconds: float) -> _Run:
+    exchange = Exchange(server.dial, max(0.05, CYCLE_MS / 1_000 / calls), calls)
+    began_s = monotonic()
+    try:
+        await exchange.start(secrets.token_hex(4))
+        await asyncio.sleep(SETTLE_S)
+        del exchange.late_s[:]
+        begin_s, cpu_before_s, core_before_s = monotonic(), _cpu_s(server.process), _core_busy_s()
+        await asyncio.sleep(seconds)
+        end_s, cpu_s = monotonic(), _cpu_s(server.process) - cpu_before_s
+        core_s = _core_busy_s() - core_before_s
+        rss = server.process.memory_info().rss
+        dead = exchange.dead()
+    finally:
+        await exchange.stop()
+    if dead:
+        raise BenchFailed(f"{kind}: {len(dead)} of {calls} calls ended by themselves")
+    return _Run(exchange.phones, began_s, (begin_s, end_s), cpu_s, core_s, rss, exchange.late_s)
+
+
+def _figures(
+    kind: ServerKind, calls: int, server: _Running, runs: Sequence[_Run], notes: Sequence[Notes]
+) -> Figures:
+    """All rounds together. Memory: what the server had grown by at most."""
+    delays = [_delays(run.phones, _notes_of(run, notes), run.window) for run in runs]
+    out_ms = np.concatenate([outward for _, outward in delays])
     extra_ms = FIR_DELAY_MS if kind is ServerKind.OURS else 0.0
+    lasted_s, cpu_s = sum(run.lasted_s for run in runs), sum(run.cpu_s for run in runs)
+    late_s = np.concatenate([np.array(run.late_s) for run in runs])
     return Figures(
-        cpu_ms_per_call_s=cpu_s * 1_000 / calls / (end_s - begin_s),
-        in_ms=_delay(in_ms, extra_ms),
+        cpu_ms_per_call_s=cpu_s * 1_000 / calls / lasted_s,
+        in_ms=_delay(np.concatenate([inward for inward, _ in delays]), extra_ms),
         out_ms=_delay(out_ms, extra_ms),
-        rss_mb_per_call=rss_mb / calls,
+        rss_mb_per_call=(max(run.rss for run in runs) - server.rss_before) / 1e6 / calls,
         replies=len(out_ms),
-        peers_late_ms=float(np.percentile(np.array(exchange.late_s), 99)) * 1_000,
-        others_on_core=(core_s - cpu_s) / (end_s - begin_s),
+        peers_late_ms=float(np.percentile(late_s, 99)) * 1_000,
+        others_on_core=(sum(run.core_s for run in runs) - cpu_s) / lasted_s,
     )
+
+
+def _notes_of(run: _Run, notes: Sequence[Notes]) -> list[Notes]:
+    """The model's sessions of this run's calls."""
+    during = (run.began_s, run.window[1])
+    return [note for note in notes if note.heard_s and during[0] <= note.opened_s <= during[1]]
 
 
 def _servers_core() -> int | None:
@@ -261,7 +307,8 @@ def _by_webhook(service: Service) -> Dial:
         )
         stream = await _stream_of(service, form)
         signature = service.sign(stream.url)
-        return Address(service.reach(stream.url), {"X-Twilio-Signature": signature}, dict(stream.parameters))
+        headers = {"X-Twilio-Signature": signature}
+        return Address(service.reach(stream.url), headers, dict(stream.parameters), service.account_sid)
 
     return dial
 
@@ -291,8 +338,8 @@ async def _until_calm(process: psutil.Process) -> None:
     raise BenchFailed("the server is busy without a call")
 
 
-async def _warm_up(server: _Running) -> None:
-    """One call for what is loaded or made only with the first."""
+async def _warm(server: _Running) -> _Running:
+    """After one call for what is loaded or made only with the first."""
     exchange = Exchange(server.dial, 0.0, 1)
     try:
         await exchange.start(secrets.token_hex(4))
@@ -300,10 +347,11 @@ async def _warm_up(server: _Running) -> None:
     finally:
         await exchange.stop()
     await asyncio.sleep(1.0)
+    return replace(server, rss_before=server.process.memory_info().rss)
 
 
 async def _notes(server: _Running) -> list[Notes]:
-    """What the model saw of the measured calls: all its connections but the warm-up's."""
+    """What the model saw of all calls."""
     server.model.terminate()
     async with asyncio.timeout(10):
         await server.model.wait()
@@ -317,7 +365,6 @@ def _delays(
     phones: Sequence[Phone], notes: Sequence[Notes], window: tuple[float, float]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Delays in ms of all frames and all replies that were sent within the window."""
-    notes = [note for note in notes if note.heard_s][-len(phones) :]
     if len(notes) != len(phones):
         raise BenchFailed(f"{len(phones)} calls, but {len(notes)} model sessions that heard something")
     pairs = list(zip(phones, notes, strict=True))

@@ -19,7 +19,6 @@ FRAME_S = 0.02
 SLOT_S = 0.001
 """Calls begin their frames on this grid: the event loop's clock is no finer."""
 _FRAME_BYTES = 160
-_ACCOUNT = "AC" + "0" * 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +28,7 @@ class Address:
     url: str
     headers: dict[str, str]
     parameters: dict[str, str]
+    account_sid: str = "AC" + "0" * 32
 
 
 Dial = Callable[[str], Awaitable[Address]]
@@ -81,14 +81,16 @@ class Phone:
         self._playing_until_s = 0.0
         self._marks: dict[str, asyncio.TimerHandle] = {}
         self._sequence = 1
+        self._account_sid = ""
 
     async def open(self, address: Address) -> None:
         """Connect and start the stream. Raises: `OSError`, `PeerError`."""
+        self._account_sid = address.account_sid
         self._end = await open_socket(address.url, self._receive, address.headers)
         self._end.send(b'{"event":"connected","protocol":"Call","version":"1.0.0"}')
         start = {
             "streamSid": self._stream_sid,
-            "accountSid": _ACCOUNT,
+            "accountSid": self._account_sid,
             "callSid": self.call_sid,
             "tracks": ["inbound"],
             "mediaFormat": {"encoding": "audio/x-mulaw", "sampleRate": 8_000, "channels": 1},
@@ -124,7 +126,7 @@ class Phone:
         """Stop the stream and wait until the socket is closed."""
         if self._end is None:
             return
-        stop = {"accountSid": _ACCOUNT, "callSid": self.call_sid}
+        stop = {"accountSid": self._account_sid, "callSid": self.call_sid}
         message = {"event": "stop", "sequenceNumber": "0", "streamSid": self._stream_sid, "stop": stop}
         self._end.send(json.dumps(message).encode())
         for timer in self._marks.values():
