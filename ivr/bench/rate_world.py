@@ -122,6 +122,7 @@ class RateCall:
         self._events.append(ev.LineFrame(self._frames + 1, self._frames, stream_ms, frame))
         while (mark := self._phone.due(self._now_ms)) is not None:
             self._events.append(ev.LineMark(mark))
+        self._events.append(ev.Tick())  # the worker's, each 20 ms
         while self._events:
             for command in self._core.receive(self._events.popleft(), self._now_ms):
                 await self._carry_out(command)

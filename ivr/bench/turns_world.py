@@ -131,7 +131,7 @@ class World:
         self._model = Model(caller.recording, self._core.config(), manner.timing, chance, self._later)
         self._listener = caller.ear.listen()
         self._now_ms = 0.0
-        self._moved_ms = 0.0
+        self._ticked_ms = 0.0
         self._due: list[tuple[float, int, ev.Event]] = []
         self._order = 0
         self._number = -1
@@ -162,7 +162,7 @@ class World:
             due_ms = self._due[0][0] if self._due else times[at]
             tick_ms = self._tick_ms(min(due_ms, times[at]))
             if tick_ms is not None:
-                self._now_ms = tick_ms
+                self._now_ms = self._ticked_ms = tick_ms
                 self._receive(ev.Tick())
             elif due_ms < times[at] or (self._due and due_ms == times[at]):
                 self._now_ms, _, event = heapq.heappop(self._due)
@@ -178,13 +178,11 @@ class World:
 
     def _tick_ms(self, before_ms: float) -> float | None:
         """When the worker's tick has something to do, if that is before the next event (`ivr.call`, `ivr.pacing`)."""
-        earliest_ms = self._moved_ms + TICK_MS
-        if earliest_ms >= before_ms:
-            return None
         deadline_ms = self._core.next_deadline(self._now_ms)
         if deadline_ms is None or deadline_ms >= before_ms:
             return None
-        steps = -(-(max(deadline_ms, earliest_ms) - _TICK_PHASE_MS) // TICK_MS)
+        earliest_ms = max(deadline_ms, self._now_ms, self._ticked_ms + TICK_MS)
+        steps = -(-(earliest_ms - _TICK_PHASE_MS) // TICK_MS)
         tick_ms = _TICK_PHASE_MS + steps * TICK_MS
         return tick_ms if tick_ms < before_ms else None
 
@@ -193,7 +191,6 @@ class World:
         heapq.heappush(self._due, (self._now_ms + after_ms, self._order, event))
 
     def _receive(self, event: ev.Event) -> None:
-        self._moved_ms = self._now_ms
         if isinstance(event, ev.ReplyAudio):
             self._speaking = self._model.replies[event.reply_id]
         for command in self._core.receive(event, self._now_ms):
