@@ -114,13 +114,16 @@ def sandbox_command(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.")] = sandbox_program.DEFAULT_PORT,
     script: Annotated[Path | None, typer.Option(help="YAML of scripted turns, for tests.")] = None,
+    partials_ms: Annotated[
+        float, typer.Option(min=0, help="Tell words while the caller speaks, each so many ms; 0: at the end.")
+    ] = 0,
 ) -> None:
     """The offline speech-model server alone. It speaks OpenAI's Realtime protocol; it is not a language model.
 
     Example: ivr sandbox --port 9000, then IVR_REALTIME_URL=ws://127.0.0.1:9000/v1 ivr serve
     """
     _settings()
-    arguments = ["--host", host, "--port", str(port)]
+    arguments = ["--host", host, "--port", str(port), "--partials-ms", str(partials_ms)]
     raise typer.Exit(sandbox_program.main(arguments + (["--script", str(script)] if script else [])))
 
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import structlog
 from openai import AsyncOpenAI
 
+from ivr.adapters.openai_early import EarlyWords
 from ivr.adapters.openai_outbox import Outbox
 from ivr.adapters.openai_probe import OutOfBandProbe
 from ivr.adapters.openai_socket import RealtimeSocket, SocketClosed, address, connect, connection_options
@@ -62,6 +63,7 @@ class RealtimeServer:
     ) -> None:
         self.profile = ModelProfile(model, transcribe_model, reasoning_effort)
         self.probe = OutOfBandProbe()
+        self.early_words = EarlyWords()
         self.open_timeout_s = open_timeout_s
         target = url or base_url or OPENAI_URL
         self.shown = address(target)
@@ -101,6 +103,8 @@ class OpenAIRealtimeLink:
         self._socket: RealtimeSocket | None = None
         self._writer: asyncio.Task[None] | None = None
         self._session_id = ""
+        self._speaking = ""
+        """The item that the caller is speaking."""
         self._closing = False
 
     async def open(self, config: SessionConfig) -> None:
@@ -219,7 +223,9 @@ class OpenAIRealtimeLink:
         if isinstance(event, ReplyEvent):
             return self._after_reply(self._replies.receive(event))
         if isinstance(event, CallerEvent):
-            return Outcome((event.core(),))
+            told = event.core()
+            self._speaking = self._server.early_words.note(self._speaking, told)
+            return Outcome((told,))
         return NOTHING
 
     def _after_reply(self, outcome: Outcome) -> Outcome:

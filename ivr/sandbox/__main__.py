@@ -13,9 +13,9 @@ from ivr.sandbox.server import serve
 DEFAULT_PORT = 9000
 
 
-async def _until_told(host: str, port: int, script: Path | None) -> None:
+async def _until_told(host: str, port: int, script: Path | None, partials_ms: float) -> None:
     """Serve until SIGTERM or SIGINT."""
-    serving = asyncio.ensure_future(serve(host, port, script=script))
+    serving = asyncio.ensure_future(serve(host, port, script=script, partials_ms=partials_ms))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, serving.cancel)
@@ -34,9 +34,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--script", type=Path, help="YAML file of turns; neither ear nor voice is loaded then"
     )
+    parser.add_argument(
+        "--partials-ms",
+        type=float,
+        default=0.0,
+        help="tell words while the user speaks, each so many ms of speech (0: only at the end)",
+    )
     options = parser.parse_args(arguments)
     try:
-        asyncio.run(_until_told(options.host, options.port, options.script))
+        asyncio.run(_until_told(options.host, options.port, options.script, options.partials_ms))
     except (CallthreadError, OSError) as error:
         sys.stderr.write(f"ivr sandbox: {error}\n")
         return 1

@@ -103,6 +103,8 @@ class Manners:
     """How the server behaves towards a whole session."""
 
     before_ready_ms: float = 0
+    partials_ms: float = 0
+    """Words are told while the user speaks, each so many ms of speech; 0: only in the end."""
     refuse_update: bool = False
     refuse_out_of_band: bool = False
     created_delay_ms: float = 0

@@ -46,6 +46,15 @@ class InputBuffer:
         """Whether detected speech is going on."""
         return self._vad is not None and self._vad.speaking
 
+    @property
+    def speech_ms(self) -> float:
+        """How long the detected speech has been going on, padding included."""
+        return self.position_ms - self._speech_start_ms
+
+    def speech(self) -> bytes:
+        """The detected speech so far."""
+        return self._cut(round(self.position_ms))
+
     def detect(self, detection: ServerVad | None) -> None:
         """Put turn-detection settings in force; speech in progress goes on under the new ones."""
         if detection is None:

@@ -23,6 +23,8 @@ class _Sound:
     plan: HearPlan
     duration_ms: float
     told: bool
+    early: str = ""
+    """What was told of it while it was spoken."""
     words: str | None = None
     over: bool = False
     waiting: list[Callable[[], None]] = field(default_factory=list)
@@ -36,13 +38,20 @@ class Hearing:
         self._sounds: dict[str, _Sound] = {}
 
     def listen(
-        self, key: str, audio: bytes, audio_format: AudioFormat, plan: HearPlan, *, told: bool
+        self,
+        key: str,
+        audio: bytes,
+        audio_format: AudioFormat,
+        plan: HearPlan,
+        *,
+        told: bool,
+        early: str = "",
     ) -> None:
         """Begin to hear a piece of audio, unless it was heard already."""
         if key in self._sounds:
             return
         duration_ms = layout(audio_format).ms(len(audio))
-        self._sounds[key] = _Sound(plan, duration_ms, told)
+        self._sounds[key] = _Sound(plan, duration_ms, told, early)
         if plan.listen:
             self._outbox.do(Listen(key, to_pcm16(audio, audio_format), layout(audio_format).rate_hz))
         elif plan.outcome is not Outcome.NEVER:
@@ -97,6 +106,7 @@ class Hearing:
             return
         usage = DurationUsage(seconds=round(sound.duration_ms / 1_000, 3))
         for _ in range(sound.plan.times):
-            if text:
-                self._outbox.send(TranscriptDelta(item_id=key, delta=text))
+            rest = text.removeprefix(sound.early) if text.startswith(sound.early) else ""
+            if rest:
+                self._outbox.send(TranscriptDelta(item_id=key, delta=rest))
             self._outbox.send(TranscriptCompleted(item_id=key, transcript=text, usage=usage))

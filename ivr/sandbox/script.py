@@ -67,6 +67,7 @@ class Script(_Strict, frozen=True):
 
     turns: list[TurnStep] = field(default_factory=list)
     before_ready_ms: Ms = 0
+    partials_ms: Ms = 0
     refuse_update: bool = False
     refuse_out_of_band: bool = False
     created_delay_ms: Ms = 0

@@ -55,6 +55,7 @@ class ScriptedBrain:
         self._progress = progress
         self._manners = Manners(
             before_ready_ms=script.before_ready_ms,
+            partials_ms=script.partials_ms,
             refuse_update=script.refuse_update,
             refuse_out_of_band=script.refuse_out_of_band,
             created_delay_ms=script.created_delay_ms,

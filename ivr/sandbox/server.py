@@ -139,8 +139,9 @@ class Connection:
 class Sandbox:
     """The server: a session for each connection, one ear and one voice for all."""
 
-    def __init__(self, speech: Speech, stage: Stage | None) -> None:
+    def __init__(self, speech: Speech, stage: Stage | None, partials_ms: float = 0) -> None:
         self._speech = speech
+        self._partials_ms = partials_ms
         self._stage = stage
 
     def admit(self, connection: ServerConnection, request: Request) -> Response | None:
@@ -165,7 +166,7 @@ class Sandbox:
             await socket.close(4000, "beta_api_shape_disabled")
             return
         named = parse_qs(urlsplit(request.path).query).get("model", [DEFAULT_MODEL])[0]
-        brain: Brain = self._stage.brain() if self._stage is not None else Thinker()
+        brain: Brain = self._stage.brain() if self._stage is not None else Thinker(self._partials_ms)
         session = Session(
             brain,
             model=shown_model(named),
@@ -198,15 +199,19 @@ def now_ms() -> float:
 
 
 @contextlib.asynccontextmanager
-async def running(host: str, port: int, *, script: Path | None = None) -> AsyncIterator[int]:
+async def running(
+    host: str, port: int, *, script: Path | None = None, partials_ms: float = 0
+) -> AsyncIterator[int]:
     """The sandbox, warm and listening, inside the block. Yields the port (useful when asked for port 0).
+
+    `partials_ms`: without a script, words are told while the user speaks, each so many ms (0: not).
 
     Raises: `SandboxMissing`, `WorkerFailed`, `ScriptError`, OSError (address in use).
     """
     rules: Script | None = load_script(script) if script is not None else None
     async with AsyncExitStack() as stack:
         speech = NoSpeech() if rules is not None else await stack.enter_async_context(SpeechWorker())
-        sandbox = Sandbox(speech, Stage(rules) if rules is not None else None)
+        sandbox = Sandbox(speech, Stage(rules) if rules is not None else None, partials_ms)
         server: Server = await stack.enter_async_context(
             serve_websocket(
                 sandbox.handle,
@@ -224,10 +229,15 @@ async def running(host: str, port: int, *, script: Path | None = None) -> AsyncI
 
 
 async def serve(
-    host: str, port: int, *, script: Path | None = None, ready: Callable[[int], None] | None = None
+    host: str,
+    port: int,
+    *,
+    script: Path | None = None,
+    partials_ms: float = 0,
+    ready: Callable[[int], None] | None = None,
 ) -> None:
     """Run the sandbox until cancelled. `ready` is told the port once it is warm and listening."""
-    async with running(host, port, script=script) as bound:
+    async with running(host, port, script=script, partials_ms=partials_ms) as bound:
         if ready is not None:
             ready(bound)
         await asyncio.Event().wait()

@@ -6,10 +6,11 @@ from typing import Any
 import msgspec
 
 from ivr.sandbox.asking import entry_of
-from ivr.sandbox.brain import Brain
+from ivr.sandbox.brain import Brain, HearPlan
 from ivr.sandbox.buffer import InputBuffer, Turn
 from ivr.sandbox.changes import changed
 from ivr.sandbox.conversation import Conversation, Entry, check_item, item_id, without_audio
+from ivr.sandbox.early import EarlyWords
 from ivr.sandbox.events import (
     Cleared,
     Committed,
@@ -71,6 +72,9 @@ class Session:
         audio = self._session.audio.input
         self._buffer = InputBuffer(audio.format, audio.turn_detection)
         self._turn_id = ""
+        self._early = EarlyWords(self._outbox, brain.manners.partials_ms)
+        self._plan: HearPlan | None = None
+        """Of the speech going on, where its words are told early."""
         self._outbox.send(SessionCreated(session=self._session))
         self._outbox.later(lifetime_ms, self._expire)
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -103,7 +107,8 @@ class Session:
     def heard(self, key: str, text: str | None, now_ms: float) -> list[Effect]:
         """The answer to `Listen`; None: no words could be found."""
         self._outbox.now_ms = now_ms
-        self._hearing.heard(key, text)
+        if not self._early.heard(key, text):
+            self._hearing.heard(key, text)
         return self._outbox.take()
 
     def spoken(self, response_id: str, pcm24k: bytes | None, now_ms: float) -> list[Effect]:
@@ -166,10 +171,17 @@ class Session:
             if isinstance(found, Started):
                 self._turn_id = self._outbox.new_id("item")
                 self._outbox.send(SpeechStarted(audio_start_ms=found.audio_start_ms, item_id=self._turn_id))
+                self._listen_early()
                 if detection is not None and detection.interrupt_response:
                     self._responder.interrupt()
             else:
                 self._end_turn(found)
+        self._early.grew(self._buffer, self._session.audio.input.format)
+
+    def _listen_early(self) -> None:
+        if self._early.on and self._session.audio.input.transcription is not None:
+            self._plan = self._brain.hear(self._turn_id)
+            self._early.began(self._turn_id, self._plan)
 
     def _end_turn(self, turn: Turn) -> None:
         self._outbox.send(SpeechStopped(audio_end_ms=turn.stopped.audio_end_ms, item_id=self._turn_id))
@@ -206,7 +218,11 @@ class Session:
             ItemDone(item=message, previous_item_id=previous),
         )
         told = settings.transcription is not None
-        self._hearing.listen(identity, audio, settings.format, self._brain.hear(identity), told=told)
+        early, plan = self._early.ended(), self._plan
+        self._plan = None
+        if plan is None:
+            early, plan = "", self._brain.hear(identity)
+        self._hearing.listen(identity, audio, settings.format, plan, told=told, early=early)
 
     def _clear(self, request: Clear) -> None:
         self._buffer.clear()

@@ -5,12 +5,15 @@ from ivr.sandbox.think import think
 
 
 class Thinker:
-    """Behaves as the provider does."""
+    """Behaves as the provider does. `partials_ms`: see `Manners`."""
+
+    def __init__(self, partials_ms: float = 0) -> None:
+        self._manners = Manners(partials_ms=partials_ms)
 
     @property
     def manners(self) -> Manners:
         """Nothing unusual."""
-        return Manners()
+        return self._manners
 
     def hear(self, item_id: str) -> HearPlan:
         """By ear."""
