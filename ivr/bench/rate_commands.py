@@ -29,6 +29,8 @@ from ivr.settings import ModelSource
 from ivr.voicebook import as_toml, voices_of
 
 out = Console(highlight=False)
+BUSINESS = "harbor-dental"
+"""In English, and it begins with talk."""
 HOW = (
     "Measured by `ivr bench rate --measure`: the passages of ivr/bench/rate_texts.py at each speed; "
     "words a minute\nof all of them together. No recording and no reply of the bench is among them."
@@ -114,8 +116,8 @@ async def _measure_voice(voice: str) -> VoiceProfile:
 
 async def _bench(speech: Path, table: VoiceProfile, voice: str, turns: int) -> tuple[list[Row], list[str]]:
     recordings = load_recordings(speech)
-    business: Business = next(iter(load_folder(SHIPPED_FLOWS).businesses.values()))
-    business = business.model_copy(update={"voice": voice, "language": "en-US"})
+    clinic: Business = load_folder(SHIPPED_FLOWS).businesses[BUSINESS]
+    business = clinic.model_copy(update={"voice": voice})
     async with Ear() as ear, Voice() as speaker:
         hear, speak = _remembering(ear), _repeating(speaker.speak)
         with _progress() as progress:
