@@ -11,7 +11,6 @@ from pathlib import Path
 
 import structlog
 
-from callflows.parse import FlowBook, load_folder
 from ivr.adapters.openai_realtime import RealtimeServer
 from ivr.adapters.twilio_rest import TwilioTelephony
 from ivr.audio.prompts import PromptCache
@@ -28,6 +27,7 @@ from ivr.registry import Businesses, Registry
 from ivr.remembering import Prices
 from ivr.server import make_server
 from ivr.settings import ModelSource, Settings
+from ivr.shelf import FlowShelf
 from ivr.spool import SpoolFolder
 from ivr.spooling import Spool
 from ivr.voicebook import voices_of
@@ -91,7 +91,7 @@ async def serve(
 ) -> None:
     """Run the service until a signal. `on_ready` is told the address. Raises: `CallthreadError`, `FlowErrors`."""
     settings.require_model()
-    book = load_folder(flow_folder(settings))
+    shelf = FlowShelf(flow_folder(settings))
     audio = audio_store(settings)
     async with AsyncExitStack() as stack:
         # First of all, so that a service started twice says so at once.
@@ -107,7 +107,7 @@ async def serve(
             embed_socket = ["--embedding-socket", str(embedding.socket_path)] if embedding else []
             env = {"IVR_DATABASE_URL": conninfo_of(url)}
             await background(stack, keep_running(["ivr", "worker", *embed_socket], env, "worker"))
-        service = Service(settings, options, book, store, memory, model)
+        service = Service(settings, options, shelf, store, memory, model)
         if await asyncio.to_thread(isolation_fault, url) is not None:
             service.warn("businesses_not_isolated")
         if embedding is not None:
@@ -140,14 +140,15 @@ class Service:
         self,
         settings: Settings,
         options: ServeOptions,
-        book: FlowBook,
+        book: FlowShelf,
         store: Store,
         memory: Memory,
         model: RealtimeServer,
     ) -> None:
         self._settings = settings
         self._options = options
-        self._book = book
+        self.book = book
+        """The flows in use."""
         self._store = store
         self._warnings: tuple[str, ...] = ()
         self._draining = False
@@ -196,12 +197,12 @@ class Service:
         self, stack: AsyncExitStack, listening: socket.socket, on_ready: Callable[[str], None]
     ) -> None:
         """Keep the flows, listen on a bound socket, serve until drained."""
-        for business_id in self._book.businesses:
-            await self._store.save_flow(self._book.hash_of(business_id), self._book.text_of(business_id))
+        await self._keep_flows()
         stack.push_async_callback(self._registry.liveness.close)
         stack.push_async_callback(self._registry.rescue.close)
         await self._erase_again()
         await background(stack, self._registry.liveness.run())
+        await background(stack, self.book.watch(self._keep_flows))
         await background(stack, self._spool.run())
         await background(stack, self._pacer.run())
         # What is loaded by now stays: scanning it again would stop all calls for 166 ms at a time.
@@ -214,6 +215,11 @@ class Service:
             announcing.cancel()
             if self._handing_over is not None:
                 self._handing_over.cancel()
+
+    async def _keep_flows(self) -> None:
+        """A call goes on with the flow that it began with, whatever becomes of the file."""
+        for business_id in self.book.businesses:
+            await self._store.save_flow(self.book.hash_of(business_id), self.book.text_of(business_id))
 
     async def _erase_again(self) -> None:
         """A restored backup may hold callers who were erased since it was made."""
@@ -267,7 +273,7 @@ class Service:
             tokens=StreamTokens(secret, also=[other]),
             metrics=self._metrics,
             slots=self._slots,
-            flows=Businesses(self._book),
+            flows=Businesses(self.book),
             calls=self._registry,
             run_call=self._reception.run_call,
             ready=self._ready,
@@ -282,6 +288,7 @@ class Service:
             database_answers = True
         except (faults.MemoryFault, TimeoutError):
             database_answers = False
-        flows = bool(self._book.businesses)
+        flows = bool(self.book.businesses)
         checks = {"database": database_answers, "flows": flows, "accepting": not self._draining}
-        return Readiness(checks, self._warnings)
+        changed = ("flow_files_refused",) if self.book.fault else ()
+        return Readiness(checks, (*self._warnings, *changed))

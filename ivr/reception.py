@@ -9,8 +9,9 @@ from zoneinfo import ZoneInfo
 import structlog
 
 from callflows import engine
+from callflows.faults import FlowErrors
 from callflows.model import Business
-from callflows.parse import FlowBook
+from callflows.parse import parse_text
 from ivr.call import Call, CallEnd, Surroundings, no_prompts
 from ivr.core.commands import ReportTurn
 from ivr.core.events import CeilingReached, LineClosed
@@ -23,6 +24,7 @@ from ivr.pacing import MonotonicClock, Pacer
 from ivr.ports import CallerLink, ModelLink
 from ivr.registry import NOBODY_ANSWERED, Registry
 from ivr.remembering import Claim, Prices, StoreJournal, StoreRecall, in_our_terms
+from ivr.shelf import Flows
 from ivr.spending import Budgets, Meter
 from ivr.spooling import Spool
 from ivr.telemetry import LineFigures
@@ -49,7 +51,7 @@ log = structlog.get_logger()
 class Parts:
     """What every call of this process shares."""
 
-    book: FlowBook
+    book: Flows
     store: Store
     memory: Memory
     registry: Registry
@@ -206,6 +208,7 @@ class Reception:
     async def _beginning(self, business: Business, row: CallRow | None) -> Beginning:
         if row is None:
             raise CallTakenOver("the call was forgotten")
+        business = await self._as_begun(business, row)
         fresh = self._fresh(business, row.call_sid, row.caller)
         if row.snapshot is None:
             resumed = await self._resumed(business, row)
@@ -224,6 +227,19 @@ class Reception:
             speed=restored.speed,
         )
         return Beginning(setup, row.resumed_from)
+
+    async def _as_begun(self, business: Business, row: CallRow) -> Business:
+        """The business as its file was when this call began; as it is now, if that is not to be had."""
+        if row.flow_hash == self._parts.book.hash_of(business.id):
+            return business
+        text = await self._parts.store.get_flow(row.flow_hash)
+        try:
+            if text is None:
+                return business
+            return await asyncio.to_thread(parse_text, text, f"{business.id} as the call began")
+        except FlowErrors:  # written for an older release
+            log.warning("older_flow_unreadable", business=business.id)
+            return business
 
     async def _resumed(self, business: Business, row: CallRow) -> Beginning | None:
         """The dropped call that this caller is taken back to, if there is one.

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 
 from callflows.engine import FlowState
 from callflows.model import Business
-from callflows.parse import FlowBook
 from ivr.call import CallEnd
 from ivr.core.setup import restore, snapshot_of
 from ivr.errors import StorageUnavailable
@@ -15,6 +14,7 @@ from ivr.liveness import Liveness
 from ivr.ports import Telephony
 from ivr.remembering import in_our_terms
 from ivr.rescue import Rescue
+from ivr.shelf import Flows
 from ivr.web.deps import BusinessInfo, Ended, GoOn, OpenResult, Outcome, StatusReport, TransferTo
 from memory.calls import CallRow, CallStatus
 from memory.store import Store
@@ -29,7 +29,7 @@ NOT_REACHED = ("busy", "no-answer", "failed", "canceled")
 class Businesses:
     """`FlowLookup` on a flow book."""
 
-    def __init__(self, book: FlowBook) -> None:
+    def __init__(self, book: Flows) -> None:
         self._book = book
 
     def business_for(self, to_number: str) -> BusinessInfo | None:
@@ -67,7 +67,7 @@ class Registry:
     """`CallRegistry` on the store. Ends of this process's own calls are remembered, should the database be down."""
 
     def __init__(
-        self, store: Store, book: FlowBook, telephony: Telephony, public_url: str | None = None
+        self, store: Store, book: Flows, telephony: Telephony, public_url: str | None = None
     ) -> None:
         self._store = store
         self._book = book
@@ -122,7 +122,9 @@ class Registry:
             if row is None or row.status is not CallStatus.TRANSFERRED:
                 return Ended()
             restored = restore(row.snapshot)
-            business = self._book.businesses[row.business_id]
+            business = self._book.businesses.get(row.business_id)
+            if business is None:
+                return Ended()
             flow = replace(FlowState.from_json(restored.flow_json, business), ended="", target="")
             snapshot = snapshot_of(
                 flow, restored.exchange_no, restored.speed, resumed=restored.resumed, opening=NOBODY_ANSWERED

@@ -1,13 +1,17 @@
 """Flows on a real line: keys go from the telephone to the menu and back as exact words."""
 
+import pytest
+
+from ivr import shelf
 from ivr.core.dialogue import SAY_AGAIN
-from ivr.phone.record import EndReason, EventKind
-from ivr.phone.script import AfterReply, Dtmf
+from ivr.phone.record import CallEvent, EndReason, EventKind
+from ivr.phone.script import AfterReply, BreakStream, Dtmf, HangUp, Wait
+from ivr.reception import LINE_BROKE
 from memory.calls import CallStatus
 from tests.acceptance.businesses import FRONT_DESK, Json
 from tests.acceptance.line import say
 from tests.acceptance.model import GREETING, turn
-from tests.acceptance.world import Act, Place
+from tests.acceptance.world import Act, Place, until
 
 MENU: Json = {
     "start": "menu",
@@ -66,5 +70,39 @@ async def words_choose_and_zero_reaches_the_operator(place: Place) -> None:
         assert user_text == "your opening hours please"
 
 
-async def test_menus_by_key_and_voice(act: Act) -> None:
-    await act(keys_lead_through_a_menu, words_choose_and_zero_reaches_the_operator)
+async def a_changed_file_is_taken_up_and_a_bad_one_is_not(place: Place) -> None:
+    """The call under way keeps the flow it began with, on its second stream too; the next call has the new one."""
+    async with place.world([GREETING], flows={"alpha": MENU}) as world:
+        folder, book = place.folder / "flows", world.worker.service.book
+        file = folder / "alpha.yaml"
+        new = file.read_text().replace(MENU["nodes"]["menu"]["say"], "A new menu.")
+
+        def change(event: CallEvent) -> None:
+            if event.kind is EventKind.HEARD and "A new menu." not in file.read_text():
+                file.write_text(new)
+
+        steps = (Wait(3_500), BreakStream(), HangUp(AfterReply(900)))
+        record = await world.call(*steps, on_event=change)
+        assert record.violations == ()
+        said = world.model.own_words()
+        assert (said[-2], said[-1]) == (LINE_BROKE, MENU["nodes"]["menu"]["say"])
+        await world.call(HangUp(AfterReply(900)))
+        assert world.model.own_words()[-1] == "A new menu."
+
+        (folder / "beta.yaml").write_text("id: [")
+        await until(lambda: bool(book.fault))
+        assert "beta.yaml:1" in book.fault
+        status, body = await world.worker.readiness()
+        assert (status, body["warnings"]) == (200, ["flow_files_refused"])
+        assert set(book.businesses) == {"alpha", "beta"}
+
+
+async def test_menus_by_key_and_voice_and_files_that_change(
+    act: Act, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shelf, "LOOK_EVERY_S", 0.2)
+    await act(
+        keys_lead_through_a_menu,
+        words_choose_and_zero_reaches_the_operator,
+        a_changed_file_is_taken_up_and_a_bad_one_is_not,
+    )

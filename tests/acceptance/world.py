@@ -18,7 +18,6 @@ import aiohttp
 import psycopg
 from structlog.testing import capture_logs
 
-from callflows.parse import load_folder
 from ivr.app import ServeOptions, Service, bind, worker_name
 from ivr.foundations import speech_model
 from ivr.phone import service as phone
@@ -29,6 +28,7 @@ from ivr.phone.network import Network
 from ivr.phone.record import CallEvent, CallRecord
 from ivr.phone.script import CallScript, Step
 from ivr.settings import Settings
+from ivr.shelf import FlowShelf
 from memory.audio_store import AudioStore
 from memory.calls import CallRow, CallStatus
 from memory.embedded import conninfo_of
@@ -263,7 +263,7 @@ def settings_for(folder: Path, database_url: str, model_url: str, **env: str) ->
 async def worker(settings: Settings) -> AsyncIterator[Worker]:
     """One service on a free port of this machine, until the block ends; then it is drained."""
     assert settings.database_url is not None
-    book = load_folder(settings.callflows or Path())
+    book = FlowShelf(settings.callflows or Path())
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(speech_model(settings))
         store = Store(settings.database_url.get_secret_value(), name=worker_name())
