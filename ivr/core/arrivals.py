@@ -122,7 +122,8 @@ class Arrivals:
         last = self._last
         if last is None:
             return self._begin(frame, now_ms)
-        if not frame.chunk and last.chunk:
+        is_unnumbered = not frame.chunk and last.chunk > 0
+        if is_unnumbered:
             frame = self._numbered(frame, last)
         if self._is_duplicate(frame, last):
             self.reception.duplicates += 1
@@ -136,7 +137,7 @@ class Arrivals:
         self._counting = (
             self._counting or frame.chunk != last.chunk or frame.timestamp_ms != last.timestamp_ms
         )
-        return self._follow(frame, last, now_ms)
+        return self._follow(frame, last, now_ms, is_unnumbered=is_unnumbered)
 
     def snapshot(self, now_ms: float, window_ms: float) -> NetworkState:
         """Reception over the last `window_ms` (the paper: max(1000, D_VAD)), at most `LONGEST_WINDOW_MS`."""
@@ -194,10 +195,12 @@ class Arrivals:
         self._is_lead_known = True  # one frame alone is no burst
         return _AS_EXPECTED
 
-    def _follow(self, frame: LineFrame, last: LineFrame, now_ms: float) -> Arrival:
+    def _follow(self, frame: LineFrame, last: LineFrame, now_ms: float, *, is_unnumbered: bool) -> Arrival:
         frame_ms = ulaw_ms(frame.ulaw)
         lost_ms = self._lost_ms(frame, last, frame_ms, now_ms)
         missing_ms = self._insert(lost_ms) if lost_ms else 0
+        if lost_ms and is_unnumbered:  # else the next number would tell of the same hole again
+            frame = replace(frame, chunk=frame.chunk + round(lost_ms / (ulaw_ms(last.ulaw) or FRAME_MS)))
         if frame.timestamp_ms > last.timestamp_ms:
             self._settle(frame)
         stalled_ms = now_ms - self._arrived_ms - lost_ms - frame_ms
