@@ -24,11 +24,18 @@ class Flowing:
         self.is_ending = False
         """The end is being said: nothing the caller does changes that."""
         self._kept_keys: list[str] = []
+        self._awaited: engine.Awaited | None = None
+        self._awaited_at: engine.FlowState | None = None
         self.carry(engine.Step(asking.flow, setup.first))
 
     def awaited(self) -> engine.Awaited | None:
         """What the present node waits for; None while the model leads, and once the end is being said."""
-        return None if self.is_ending else engine.awaits(self._business, self._asking.flow)
+        if self.is_ending:
+            return None
+        if self._awaited_at is not self._asking.flow:  # a state never changes: each frame asks this
+            self._awaited_at = self._asking.flow
+            self._awaited = engine.awaits(self._business, self._asking.flow)
+        return self._awaited
 
     def listens(self) -> bool:
         """Whether the caller's words are the flow's, not the model's, to understand."""
