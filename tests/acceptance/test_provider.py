@@ -158,7 +158,7 @@ async def who_speaks_before_the_model_is_ready(place: Place) -> None:
     """B008. They are heard, though no audio goes to a session before its settings are confirmed."""
     script = carried_over([GREETING, turn("hello", "Good morning")], before_ready_ms=1_000)
     async with place.world(script) as world:
-        record = await world.call(Say(speech(), "hello", At(150)), HangUp(AfterReply(1_500)))
+        record = await world.call(Say(speech(), "hello", At(150)), HangUp(AfterReply(4_000)))
         await world.ended(record.call_sid)
 
         assert record.violations == ()
