@@ -17,10 +17,11 @@ from ivr.phone.board import (
     OpenStream,
     SendText,
 )
-from ivr.phone.line import FRAME_MS, murmur
+from ivr.phone.line import murmur
 from ivr.phone.machine import Caller, CallMachine, CallSetup, RestUpdate
 from ivr.phone.media_socket import MediaSocket, SocketEvents
 from ivr.phone.network import Network
+from ivr.phone.pace import Pace
 from ivr.phone.record import CallEvent, CallRecord
 from ivr.phone.rest import FakeTwilioRest
 from ivr.phone.script import CallScript
@@ -127,12 +128,9 @@ class _Driver:
         """Tick until the call is over. What is still open then is left to the task group to wait for."""
         self.machine.dial()
         self._carry_out()
-        began_s = clock()
-        frames = 0
+        pace = Pace(clock())
         while self.machine.end is None:
-            frames += 1
-            # Absolute deadlines: a late frame is followed by the next ones at once, and no delay adds up.
-            await asyncio.sleep(max(0.0, began_s + frames * FRAME_MS / 1_000 - clock()))
+            await asyncio.sleep(pace.wait_s(clock()))
             self.machine.tick()
             self._carry_out()
 
