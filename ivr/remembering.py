@@ -91,6 +91,10 @@ class Prices:
         usage = Usage(**{name: int(exchange.usage.get(name, 0)) for name in Usage.__slots__})
         return self.turn_usd(usage, ulaw_ms(exchange.user_ulaw))
 
+    def priced(self, exchange: Exchange) -> Exchange:
+        """The exchange with its model and its price."""
+        return replace(exchange, usage={**exchange.usage, "model": self.model, "usd": self.usd(exchange)})
+
     def turn_usd(self, usage: Usage, heard_ms: float) -> float:
         """The same of a turn that is not a page yet."""
         return estimate_usd(usage, self.model) + transcription_usd(heard_ms, self.transcribe_model)
@@ -107,10 +111,9 @@ class StoreJournal:
 
     async def commit_exchange(self, exchange: Exchange) -> None:
         """See the port."""
-        usage = {**exchange.usage, "model": self._prices.model, "usd": self._prices.usd(exchange)}
         epoch = await self._claim.epoch()
         async with in_our_terms():
-            await self._memory.commit(replace(exchange, usage=usage), epoch=epoch)
+            await self._memory.commit(self._prices.priced(exchange), epoch=epoch)
 
     async def save_snapshot(self, snapshot: CallSnapshot) -> None:
         """See the port."""

@@ -56,8 +56,7 @@ class Replay:
                 await self._commit_late(line.exchange)
 
     async def _commit_late(self, exchange: Exchange) -> None:
-        usage = {**exchange.usage, "model": self._prices.model, "usd": self._prices.usd(exchange)}
-        late = replace(exchange, exchange_no=LATE + exchange.exchange_no, usage=usage)
+        late = replace(self._prices.priced(exchange), exchange_no=LATE + exchange.exchange_no)
         try:
             async with in_our_terms():
                 await self._memory.commit(self.claim.owner, late)

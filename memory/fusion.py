@@ -94,15 +94,10 @@ def cues(scan: CallerScan, asked_side: int | None) -> dict[str, Floats]:
     counts = (1, 3, 8)
     for count, values in zip(counts, _best_of_calls(mixed, calls, by_mixed, *counts), strict=True):
         found[f"call_{count}"] = values
-    for name, values, distances in (
-        ("meaning", meaning, (1,)),
-        ("words", lexical, (1,)),
-        ("mixed", mixed, (2,)),
-        ("page", page_mixed, (2, 4)),
-    ):
-        for distance in distances:
-            found[f"{name}_{distance}_before"] = _neighbour(values, calls, distance)
-            found[f"{name}_{distance}_after"] = _neighbour(values, calls, -distance)
+    near = (("meaning", meaning, 1), ("words", lexical, 1), ("mixed", mixed, 2))
+    for name, values, distance in (*near, ("page", page_mixed, 2), ("page", page_mixed, 4)):
+        found[f"{name}_{distance}_before"] = _neighbour(values, calls, distance)
+        found[f"{name}_{distance}_after"] = _neighbour(values, calls, -distance)
     return found
 
 
