@@ -1,7 +1,7 @@
 """`ivr callers`: what is kept of one caller at one business, and its erasure."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,9 +53,8 @@ def ledger_path(settings: Settings) -> Path:
 
 async def show_caller(settings: Settings, out: Console, number: str, business: str, *, as_json: bool) -> None:
     """Print what is kept of a caller. Raises: `CallthreadError`."""
-    owner = _owner(settings, number, business)
     async with opened(settings) as store:
-        view = await _load(store, owner)
+        view = await _load(store, await _owner(settings, store, number, business))
     if as_json:
         out.print(_as_json(view), markup=False, soft_wrap=True)
         return
@@ -73,10 +72,16 @@ async def show_caller(settings: Settings, out: Console, number: str, business: s
         out.print(f"topic ({topic.turns} turns): {topic.summary}", markup=False, soft_wrap=True)
 
 
-async def forget_caller(settings: Settings, out: Console, number: str, business: str) -> None:
-    """Erase a caller at a business. Raises: `CallthreadError`."""
-    owner = _owner(settings, number, business)
+async def forget_caller(
+    settings: Settings, out: Console, number: str, business: str, confirm: Callable[[str], object]
+) -> None:
+    """Erase a caller at a business, once `confirm` has not objected to the question it is given.
+
+    Raises: `CallthreadError`, and what `confirm` raises.
+    """
     async with opened(settings) as store:
+        owner = await _owner(settings, store, number, business)
+        confirm(f"Erase everything of this caller at {business}?")
         erased, entry = await store.forget(owner)
         try:
             Ledger(ledger_path(settings)).add(entry)
@@ -96,8 +101,9 @@ async def forget_caller(settings: Settings, out: Console, number: str, business:
             out.print(f"{done}, with {erased.files} audio files")
 
 
-def _owner(settings: Settings, number: str, business: str) -> Owner:
-    known = list(load_folder(flow_folder(settings)).businesses)
+async def _owner(settings: Settings, store: Store, number: str, business: str) -> Owner:
+    # A business whose file is gone may still have callers, and they their rights.
+    known = sorted({*load_folder(flow_folder(settings)).businesses, *await store.businesses()})
     if business not in known:
         raise CallthreadError(f"there is no business {business!r}; there are: {', '.join(known)}")
     caller = caller_of(number)

@@ -209,10 +209,12 @@ def callers_forget(
     A call of theirs that is under way loses its memory too. The erasure is noted as a keyed hash in
     IVR_DATA_DIR/erasures.jsonl, and done again by `ivr serve` should an older backup be restored.
     """
-    settings = _settings()
-    if not yes:
-        typer.confirm(f"Erase everything of this caller at {business}?", abort=True)
-    _run(forget_caller(settings, out, number, business))
+
+    def confirm(question: str) -> None:
+        if not yes:
+            typer.confirm(question, abort=True)
+
+    _run(forget_caller(_settings(), out, number, business, confirm))
 
 
 @numbers_app.command("list")

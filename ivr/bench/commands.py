@@ -34,7 +34,7 @@ out = Console(highlight=False)
 @bench_app.command("media")
 def media_command(
     calls: Annotated[
-        list[int] | None, typer.Option(help="Calls at once; repeat. Default: 1, 10, 20, 50.")
+        list[int] | None, typer.Option(min=1, help="Calls at once; repeat. Default: 1, 10, 20, 50.")
     ] = None,
     server: Annotated[list[ServerKind] | None, typer.Option(help="Only these; repeat.")] = None,
     seconds: Annotated[

@@ -186,8 +186,27 @@ def test_a_caller_is_shown_and_forgotten(ivr: Ivr, database_url: str, tmp_path: 
     assert json.loads(ivr("callers", "show", *whom, "--json", **env)[1])["calls"] == []
     code, _, err = ivr("callers", "show", "anonymous", "--business", "harbor-dental", **env)
     assert (code, "+12025550143" in err) == (1, True)
-    code, _, err = ivr("callers", "forget", "+12025550143", "--business", "nobody", "--yes", **env)
-    assert (code, "harbor-dental" in err) == (1, True)
+    code, out, err = ivr("callers", "forget", "+12025550143", "--business", "nobody", **env)
+    assert (code, "harbor-dental" in err, "Erase" in out) == (1, True, False)
+
+
+def test_a_business_without_a_file_still_forgets(
+    ivr: Ivr, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def a_call() -> None:
+        store = Store(database_url)
+        await store.open_call("CA1", "closed-shop", "+12025550143", "+16175550140", "hash")
+        await store.close()
+
+    asyncio.run(a_call())
+    env = {"IVR_DATABASE_URL": conninfo_of(serving(database_url))}
+    whom = ("+12025550143", "--business", "closed-shop")
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    code, out, _ = ivr("callers", "forget", *whom, **env)
+    assert (code, "[y/N]" in out) == (1, True)
+    assert "1 calls" in ivr("callers", "show", *whom, **env)[1]
+    code, out, _ = ivr("callers", "forget", *whom, "--yes", **env)
+    assert (code, "1 calls, 0 turns erased" in out) == (0, True)
 
 
 def test_a_call_needs_the_services_token_and_readable_files(ivr: Ivr, tmp_path: Path) -> None:
