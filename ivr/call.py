@@ -165,6 +165,8 @@ class Call:
             await link.open(self._core.config())
             self._model = link
             async for event in link.events():
+                if self._model is not link:
+                    break  # changed for a new one
                 self._from_model(event)
         except ModelUnsuitable as error:
             log.error("model_unsuitable", reason=str(error))  # noqa: TRY400 - the text is the whole story
@@ -188,6 +190,7 @@ class Call:
             case ev.ModelLost(reason):
                 log.warning("model_lost", reason=reason)
                 self._outbound.drop()
+                self._model = None
             case ev.ModelFault(code):
                 log.warning("model_fault", code=code)
         self.receive(event)
@@ -239,6 +242,11 @@ class Call:
         self._to_model(command)
 
     def _reopen(self, command: do.ReopenModel) -> None:
+        if self._model is not None:  # changed before the provider ends it
+            log.info("model_session_changed")
+            self._outbound.drop()
+            self._spawn(self._model.close())
+            self._model = None
         self._spawn(self._run_model(command.delay_ms))
 
     def _recall(self, command: do.Recall) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+import time
 from collections.abc import AsyncIterator
 
 import structlog
@@ -19,7 +20,7 @@ from ivr.core.commands import (
     StartReply,
     UpdateSession,
 )
-from ivr.core.events import ModelEvent, ModelLost, ModelReady, ReplyDone, ReplyPcm
+from ivr.core.events import SESSION_MS, ModelEvent, ModelLost, ModelReady, ReplyDone, ReplyPcm
 from ivr.errors import InternalError, ModelUnavailable, ModelUnsuitable
 from ivr.wire.realtime import NOTHING, Outcome, Replies, SessionSettings
 from ivr.wire.realtime_in import (
@@ -40,6 +41,15 @@ OPENAI_URL = "wss://api.openai.com/v1"
 _EXPIRED = "session_expired"
 
 log = structlog.get_logger()
+
+
+def lifetime_ms(expires_at: float | None, now_s: float) -> float:
+    """How long a session lasts that ends at `expires_at` (Unix time, s), by our own clock, which may be wrong.
+
+    What cannot be true is left out: a session that is over already, or lasts longer than any does.
+    """
+    left_ms = SESSION_MS if expires_at is None else (expires_at - now_s) * 1_000
+    return left_ms if 0 < left_ms < SESSION_MS else SESSION_MS
 
 
 class RealtimeServer:
@@ -102,7 +112,7 @@ class OpenAIRealtimeLink:
         self._settings = SessionSettings(server.profile)
         self._socket: RealtimeSocket | None = None
         self._writer: asyncio.Task[None] | None = None
-        self._session_id = ""
+        self._ready = ModelReady("")
         self._speaking = ""
         """The item that the caller is speaking."""
         self._closing = False
@@ -136,7 +146,7 @@ class OpenAIRealtimeLink:
         """`ModelReady`, then all that the model says; `ModelLost` last, unless `close` was called."""
         if self._socket is None:
             raise InternalError("events() before open()")
-        yield ModelReady(self._session_id)
+        yield self._ready
         lost = False
         while not lost:
             outcome = await self._next(self._socket)
@@ -177,7 +187,7 @@ class OpenAIRealtimeLink:
 
     async def _settle(self, socket: RealtimeSocket, config: SessionConfig) -> None:
         created = await self._await_session(socket, SessionCreated)
-        self._session_id = created.id or ""
+        self._ready = ModelReady(created.id or "", lifetime_ms(created.expires_at, time.time()))
         await socket.send(self._settings.update(config, busy=False))
         confirmed = await self._await_session(socket, SessionUpdated)
         fault = confirmed.fault()

@@ -32,6 +32,10 @@ class Deadline(StrEnum):
     """The next key of an entry."""
     SILENCE = "silence"
     """The caller says nothing."""
+    ROLLOVER = "rollover"
+    """The provider will end the session: it is changed at the next quiet moment."""
+    OUTAGE = "outage"
+    """A session; then there is none to be had."""
     LIMIT = "limit"
     """The longest call the business allows."""
 

@@ -5,6 +5,9 @@ from enum import StrEnum
 
 from memory.model import Window
 
+SESSION_MS = 60 * 60_000.0
+"""How long OpenAI lets a session last, where it does not say when it ends."""
+
 
 class ReplyStatus(StrEnum):
     """How a reply ended, as the Realtime protocol's `response.status` names it."""
@@ -71,9 +74,13 @@ class LineClosed:
 
 @dataclass(frozen=True, slots=True)
 class ModelReady:
-    """The session's settings are confirmed (`session.updated`); audio may be appended."""
+    """The session's settings are confirmed (`session.updated`); audio may be appended.
+
+    `lifetime_ms`: the provider ends the session after so long.
+    """
 
     session_id: str
+    lifetime_ms: float = SESSION_MS
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,10 @@ class FlowDialogue(Dialogue):
         resting = self.turns.is_resting() and not self._hearing.open.items
         return (away and silent) or (resting and not self.flowing.has_words())
 
+    def may_change_session(self) -> bool:
+        """It is quiet, and no words of the caller are still to come from the present session."""
+        return self.turns.reply is Reply.NONE and self.is_quiet() and not self._keeping.is_waiting()
+
     def _await_key(self, now_ms: float) -> None:
         awaited = self.flowing.awaited()
         if awaited is not None and self.flowing.has_keys():

@@ -39,6 +39,7 @@ from ivr.core.media import InboundMedia
 from ivr.core.network import NetworkState, Reception
 from ivr.core.patience import Patience
 from ivr.core.records import Ending, OwnWords, ReplyKind
+from ivr.core.sessions import Sessions
 from ivr.core.setup import CallSetup
 from ivr.core.speaking import Delivery
 
@@ -82,11 +83,10 @@ class CallCore:
         self._limit_ms = now_ms + setup.business.limits.max_call_minutes * 60_000
         self._deadlines.set(Deadline.LIMIT, self._limit_ms)
         self._last_words = OwnWords(ReplyKind.PROMPT, TIME_IS_UP, Ending(EndReason.FINISHED))
-        self._lost_in_a_row = 0
+        self._sessions = Sessions(setup.tuning, self._deadlines, now_ms)
         self._prompts = 0
         self._stirred_at_ms = now_ms
         """When the caller last pressed a key, or a session was ready to hear them."""
-        self._is_model_ready = False
         self._is_handing_over = False
         if setup.is_spent:
             self._ceiling(CeilingReached(), now_ms)
@@ -143,7 +143,7 @@ class CallCore:
         """Of a session that is gone, or of a call that is over: then only the last words matter."""
         if self.is_over:
             return not isinstance(event, _WORDS)
-        return isinstance(event, _OF_A_SESSION) and not self._is_model_ready
+        return isinstance(event, _OF_A_SESSION) and not self._sessions.is_ready
 
     def next_deadline(self, now_ms: float) -> float | None:
         """When to send a `Tick` at the latest, on the clock of `now_ms`."""
@@ -206,23 +206,31 @@ class CallCore:
 
     # -- the model ----------------------------------------------------------------------------------------------
 
-    def _model_ready(self, _: ModelReady, now_ms: float) -> None:
-        if self._is_model_ready:
+    def _model_ready(self, ready: ModelReady, now_ms: float) -> None:
+        if self._sessions.is_ready:
             return
-        self._is_model_ready = True
+        self._sessions.ready(ready.lifetime_ms, now_ms)
         self._stirred_at_ms = now_ms
         self._dialogue.out += self._media.ready()
         self._dialogue.model_ready(now_ms)
 
     def _model_lost(self, lost: ModelLost, now_ms: float) -> None:
-        self._is_model_ready = False
-        self._media.lost()
-        self._lost_in_a_row += 1
-        self._dialogue.model_lost(now_ms)
-        if lost.permanent or self._lost_in_a_row >= self._setup.tuning.max_sessions:
+        delay_ms = self._sessions.lost(now_ms)
+        self._without_session(now_ms)
+        if lost.permanent or delay_ms is None:
             self._dialogue.fail(now_ms)
         else:
-            self._dialogue.out.append(ReopenModel(min(4_000, 250 * 2 ** (self._lost_in_a_row - 1))))
+            self._dialogue.out.append(ReopenModel(delay_ms))
+
+    def _rollover(self, now_ms: float) -> None:
+        """The provider will end this session: change it while nobody says anything."""
+        if self._sessions.rolls_over(is_quiet=self._dialogue.may_change_session(), now_ms=now_ms):
+            self._without_session(now_ms)
+            self._dialogue.out.append(ReopenModel(0))
+
+    def _without_session(self, now_ms: float) -> None:
+        self._media.lost()
+        self._dialogue.model_lost(now_ms)
 
     def _speech_started(self, event: SpeechStarted, now_ms: float) -> None:
         if self._hearing.is_new_speech(event.item_id):
@@ -271,7 +279,7 @@ class CallCore:
     def _reply_done(self, event: ReplyDone, now_ms: float) -> None:
         self._dialogue.reply_done(event, now_ms)
         if event.status is ReplyStatus.COMPLETED:
-            self._lost_in_a_row = 0
+            self._sessions.answered()
 
     def _recalled(self, event: Recalled, now_ms: float) -> None:
         self._dialogue.recalled(event, now_ms)
@@ -308,6 +316,10 @@ class CallCore:
             self._silence(now_ms)
         elif name is Deadline.LIMIT:
             self._limit(now_ms)
+        elif name is Deadline.ROLLOVER:
+            self._rollover(now_ms)
+        elif name is Deadline.OUTAGE:
+            self._dialogue.fail(now_ms)
         else:
             self._dialogue.deadline(name, now_ms)
 

@@ -90,6 +90,8 @@ class Session(Struct, frozen=True):
 
     id: str | None = None
     audio: SessionAudio | None = None
+    expires_at: float | None = None
+    """Unix time, s."""
 
     def fault(self) -> str:
         """What in these settings would make the call noise or take its turns from us; empty if nothing."""

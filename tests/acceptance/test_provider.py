@@ -67,6 +67,33 @@ async def a_session_that_dies(place: Place) -> None:
     await a_lost_session(place, abort=True, after_ms=400)
 
 
+async def a_session_that_has_not_long_to_live(place: Place) -> None:
+    """B034. It is changed for a new one before the provider ends it, and nobody notices."""
+    turns = [
+        GREETING,
+        turn("my name is Rosalind", "Hello Rosalind"),
+        turn("tell me a story", "Once upon a time there was a king", audio_ms=1_500),
+        turn("are you there", "Yes I am here", 900),
+        GOODBYE,
+    ]
+    async with place.world(carried_over(turns, lifetime_ms=8_000)) as world:
+        record = await world.call(say(), say(), say(gap_ms=2_500), say(gap_ms=1_500), caller=ANN)
+        row = await world.ended(record.call_sid)
+
+        assert record.violations == ()
+        assert (row.status, row.epoch) == (CallStatus.FINISHED, 1)
+        assert [heard for heard, _ in await world.words(record.call_sid)] == [
+            "my name is Rosalind",
+            "tell me a story",
+            "are you there",
+            "goodbye",
+        ]
+        assert world.model.own_words().count(HELLO) == 1
+        assert "Rosalind" in told(world.model.answered()[2])
+        assert world.model.sessions >= 2
+        assert world.watch.events("model_session_changed")
+
+
 async def the_apology(world: World, *, in_mid_call: bool) -> None:
     """One business connects its callers to a person, the other can only say it is sorry."""
     steps = (say(), say()) if in_mid_call else ()
@@ -169,6 +196,7 @@ async def test_b034_b035_b041_b043_a_model_that_goes_away(act: Act) -> None:
     await act(
         a_session_that_ends,
         a_session_that_dies,
+        a_session_that_has_not_long_to_live,
         dies_for_good,
         answers_no_more,
         refuses_our_settings,

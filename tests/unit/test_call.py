@@ -197,6 +197,26 @@ def test_b035_a_session_that_is_lost_is_replaced_and_old_audio_dropped() -> None
     play(scene)
 
 
+def test_b034_a_session_is_changed_before_it_ends_and_the_old_one_closed() -> None:
+    async def scene() -> None:
+        rig = Rig(FakeModel(lifetime_ms=12_000))
+        await rig.greet()
+        first = rig.model
+        await asyncio.sleep(11)
+        assert len(rig.models) == 2
+        assert first.closed >= 1
+        first.incoming.put_nowait(ev.ModelLost("closed by us"))  # whatever it may still say
+        await rig.ask("When do you open?")
+        await rig.speak("At nine.", tone(300))
+        assert len(rig.models) == 2
+        rig.line.incoming.put_nowait(ev.LineStopped())
+        await rig.ended()
+        assert [e.reply_text for e in rig.journal.exchanges()] == ["At nine."]
+        assert [r.instructions.count("Say exactly") for m in rig.models for r in m.asked()] == [1, 0]
+
+    play(scene)
+
+
 @pytest.mark.parametrize("where", ["line", "model", "write"])
 def test_a_bug_closes_everything_and_is_raised(where: str) -> None:
     async def scene() -> None:

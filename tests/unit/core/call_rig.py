@@ -89,9 +89,10 @@ class FakeLine:
 class FakeModel:
     """`fault` is raised by `open`."""
 
-    def __init__(self, fault: Exception | None = None) -> None:
+    def __init__(self, fault: Exception | None = None, lifetime_ms: float = ev.SESSION_MS) -> None:
         self.fault = fault
-        self.incoming: asyncio.Queue[ev.ModelEvent | ev.ReplyPcm | Exception] = asyncio.Queue()
+        self.lifetime_ms = lifetime_ms
+        self.incoming: asyncio.Queue[ev.ModelEvent | ev.ReplyPcm | Exception | None] = asyncio.Queue()
         self.sent: list[do.ModelCommand] = []
         self.heard: list[bytes] = []
         self.config: do.SessionConfig | None = None
@@ -102,11 +103,10 @@ class FakeModel:
         await asyncio.sleep(0.1)
         if self.fault is not None:
             raise self.fault
-        self.incoming.put_nowait(ev.ModelReady("s"))
+        self.incoming.put_nowait(ev.ModelReady("s", self.lifetime_ms))
 
     async def events(self) -> AsyncIterator[ev.ModelEvent | ev.ReplyPcm]:
-        while True:
-            event = await self.incoming.get()
+        while (event := await self.incoming.get()) is not None:
             if isinstance(event, Exception):
                 raise event
             yield event
@@ -121,6 +121,7 @@ class FakeModel:
 
     async def close(self) -> None:
         self.closed += 1
+        self.incoming.put_nowait(None)
 
     def asked(self) -> list[do.StartReply]:
         return [command for command in self.sent if isinstance(command, do.StartReply)]
