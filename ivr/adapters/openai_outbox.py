@@ -3,11 +3,10 @@
 import asyncio
 from collections import deque
 
-MAX_AUDIO_BYTES = 5 * 24_000 * 2 * 4 // 3
-"""5 s of PCM16 24 kHz as base64.
+MAX_AUDIO_BYTES = 35 * 24_000 * 2 * 4 // 3
+"""35 s of PCM16 24 kHz as base64: all that a new session is told of what was said before it (30 s), and 5 s more.
 
-Holds what a caller says while the session opens. A live session does not meet the bound: a peer that reads
-nothing for so long has failed its pings first.
+A live session does not meet the bound: a peer that reads nothing for so long has failed its pings first.
 """
 
 

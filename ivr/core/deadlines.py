@@ -36,6 +36,8 @@ class Deadline(StrEnum):
     """The provider will end the session: it is changed at the next quiet moment."""
     OUTAGE = "outage"
     """A session; then there is none to be had."""
+    AGAIN = "again"
+    """Speech in what a new session was told again; then the caller is asked to say it again."""
     LIMIT = "limit"
     """The longest call the business allows."""
 

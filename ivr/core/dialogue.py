@@ -102,6 +102,7 @@ class Dialogue:
 
     def speech_started(self, now_ms: float) -> bool:
         """The caller began to speak. Returns whether that proves wrong a boundary that we had believed."""
+        self._deadlines.clear(Deadline.AGAIN)
         words, reply = self._own_words, self.saying.reply
         if words is not None and words.kind is ReplyKind.PROMPT:
             self._own_words = None  # whatever we wanted to ask, it is the caller's turn
@@ -342,6 +343,9 @@ class Dialogue:
                 self.out.append(UpdateSession(self._asking.config()))
             case Deadline.PLAYED:
                 self._show(Sign.PLAYED, now_ms)
+            case Deadline.AGAIN:
+                self._hearing.heard_nothing_again()
+                self._own_words = self._own_words or SAY_AGAIN
             case Deadline.PAGE:
                 self.out += self._keeping.take_ready(at_once=True)
             case Deadline.LEAVING:
@@ -358,8 +362,8 @@ class Dialogue:
     def model_ready(self, now_ms: float) -> None:
         """A session is ready: what waits is said or asked for, and nothing is greeted twice.
 
-        A turn whose words were lost with the last session must be said again; one that was being spoken counts
-        as finished, unless the new session hears it going on.
+        What the last session did not understand the new one is told again; what was too long for that must be said
+        again. A turn that was being spoken counts as finished, unless the new session hears it going on.
         """
         turn = self._hearing.open
         if turn.text():

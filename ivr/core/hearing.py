@@ -4,6 +4,7 @@ Transcripts are matched by item id: they come late, out of order, twice, or neve
 """
 
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 
 from ivr.core.media import InboundMedia
 from ivr.core.records import Turn
@@ -11,6 +12,8 @@ from ivr.core.speaking import SpeakingRate
 from ivr.core.voice import voiced_ms
 
 KEEP_ITEMS = 64
+ONSET_MS = 500
+"""Speech that began so shortly before may be unknown yet: the padding before it (300 ms), and what a VAD needs."""
 REFERENCED_TURNS = 2
 """So many past turns stay in the provider's conversation, to be given again as audio by reference."""
 
@@ -30,6 +33,12 @@ class Hearing:
         self._voice_from_ms = 0.0
         self._turn_of: OrderedDict[str, Turn] = OrderedDict()
         self._start_ms: dict[str, int] = {}
+        """Where speech began that is going on, by item."""
+        self._wordless_ms: dict[str, int] = {}
+        """Where speech began whose words are not known, by item."""
+        self._again_from_ms: float | None = None
+        """From here on the session is told again what the one before it did not understand."""
+        self._stopped_ms = 0.0
         self._speaking_ms: dict[str, float] = {}
         self._past: deque[tuple[str, ...]] = deque()
         self.live_items: set[str] = set()
@@ -46,8 +55,10 @@ class Hearing:
         """Speech began; its audio belongs to the open turn. Returns the true gap to the speech before it."""
         self._own(item_id)
         self._start_ms[item_id] = self._voice_from_ms = audio_start_ms
+        self._wordless_ms.setdefault(item_id, audio_start_ms)
+        self._again_from_ms = None
         self.open.closed = False
-        self._tape.set_talking(True)
+        self._keep_tape()
         began_ms = self._media.stream_ms(audio_start_ms + self._prefix_ms)
         ended_ms = self.silent_since_ms
         return None if ended_ms is None else began_ms - self._media.stream_ms(ended_ms)
@@ -63,11 +74,12 @@ class Hearing:
         # What was cut short of a long hole is part of the true times.
         ended_ms = self._media.stream_ms(self.silent_since_ms)
         self._speaking_ms[item_id] = ended_ms - self._media.stream_ms(start_ms + self._prefix_ms)
-        turn.ulaw += self._tape.cut(start_ms, audio_end_ms)
+        turn.add_audio(item_id, self._tape.cut(start_ms, audio_end_ms))
+        self._stopped_ms = audio_end_ms
         # The last word ended as long ago as all that has come since it lasts.
         came_ms = max(0.0, self._media.stream_ms(max(audio_end_ms, self._tape.length_ms())) - ended_ms)
         turn.speech_ended_at_ms = now_ms - came_ms
-        self._tape.set_talking(False)
+        self._keep_tape()
         return True
 
     def voiced_ms(self) -> int:
@@ -103,6 +115,8 @@ class Hearing:
         if turn is None or item_id in turn.words:
             return turn
         turn.words[item_id] = text.strip() if text is not None else None
+        self._wordless_ms.pop(item_id, None)
+        self._keep_tape()
         if turn.words[item_id]:
             self.last_words_at_ms = now_ms
             self._rate.add(text or "", self._speaking_ms.pop(item_id, 0.0))
@@ -133,8 +147,7 @@ class Hearing:
     def drop_open(self) -> list[str]:
         """The open turn was no turn. Returns its items, to be deleted at the provider."""
         items = self.open.items
-        for item in items:
-            self._turn_of.pop(item, None)
+        self._forget(items)
         self.open = Turn(self.open.no + 1)
         live = [item for item in items if item in self.live_items]
         self.live_items.difference_update(items)
@@ -142,6 +155,9 @@ class Hearing:
 
     def answered(self, turn: Turn) -> list[str]:
         """The turn's exchange is over. Returns items old enough to be deleted at the provider."""
+        for item in turn.items:
+            self._wordless_ms.pop(item, None)
+        self._keep_tape()
         self._past.append(tuple(turn.items))
         if len(self._past) <= REFERENCED_TURNS:
             return []
@@ -162,9 +178,59 @@ class Hearing:
         """Speech that is going on will not be heard to its end: keep what there is of it."""
         for item, start_ms in self._start_ms.items():
             if item in self._turn_of:
-                self._turn_of[item].ulaw += self._tape.cut(start_ms, self._tape.length_ms())
+                self._turn_of[item].add_audio(item, self._tape.cut(start_ms, self._tape.length_ms()))
         self._start_ms.clear()
-        self._tape.set_talking(False)
+        self._keep_tape()
+
+    # -- what a session did not understand, for the next one ----------------------------------------------------
+
+    def take_unheard(self, longest_ms: float) -> tuple[float, bool]:
+        """The session is lost: what of its audio the next one has to hear again.
+
+        Returns from where on, and whether the caller said something there. The open turn keeps what was understood
+        of it; the rest is for the next session, unless it is longer than `longest_ms`: then it stays, with the
+        words that there are.
+        """
+        earliest_ms = self._tape.length_ms() - longest_ms
+        from_ms = max(self._stopped_ms, self._tape.length_ms() - ONSET_MS)
+        first = next((no for no, item in enumerate(self.open.items) if self._is_unheard(item)), None)
+        starts_ms = [] if first is None else [float(self._wordless_ms[self.open.items[first]])]
+        if self._again_from_ms is not None:
+            starts_ms.append(self._again_from_ms)
+        has_words = bool(starts_ms) and min(starts_ms) >= earliest_ms
+        if has_words:
+            from_ms = min(starts_ms)
+            if first is not None:
+                self._forget(self.open.drop_from(first))
+        self._wordless_ms.clear()
+        self._again_from_ms = None
+        self._stopped_ms = 0.0
+        return max(0.0, from_ms), has_words
+
+    def session_ready(self, *, is_told_again: bool) -> None:
+        """A new session listens; perhaps it begins with what the last one did not understand."""
+        self._again_from_ms = 0.0 if is_told_again else None
+        self._keep_tape()
+
+    def heard_nothing_again(self) -> None:
+        """It has found no speech in it."""
+        self._again_from_ms = None
+        self._keep_tape()
+
+    def _is_unheard(self, item: str) -> bool:
+        return item in self._wordless_ms and self.open.words.get(item) is None
+
+    def _keep_tape(self) -> None:
+        starts_ms: list[float] = [*self._start_ms.values(), *self._wordless_ms.values()]
+        if self._again_from_ms is not None:
+            starts_ms.append(self._again_from_ms)
+        self._tape.keep_from(min(starts_ms, default=None))
+
+    def _forget(self, items: Sequence[str]) -> None:
+        for item in items:
+            self._turn_of.pop(item, None)
+            self._wordless_ms.pop(item, None)
+        self._keep_tape()
 
     def _own(self, item_id: str) -> Turn:
         turn = self._turn_of.get(item_id)
@@ -175,5 +241,6 @@ class Hearing:
             if len(self._turn_of) > KEEP_ITEMS:
                 oldest, _ = self._turn_of.popitem(last=False)
                 self._start_ms.pop(oldest, None)
+                self._wordless_ms.pop(oldest, None)
                 self._speaking_ms.pop(oldest, None)
         return turn

@@ -8,10 +8,14 @@ from ivr.core.events import LineFrame
 from ivr.core.network import NetworkState, Reception
 from ivr.core.silence import Silence
 from ivr.core.tape import InputTape
-from ivr.core.units import ULAW_SILENCE, ulaw_ms
+from ivr.core.units import ULAW_SILENCE, ms_to_ulaw_bytes, ulaw_ms
 
 WAITING_MAX_MS = 5_000
-"""How much of what the caller says is kept while no model session is ready; the oldest goes first (B008)."""
+"""How much of what the caller says is kept until the first model session is ready; the oldest goes first (B008)."""
+AGAIN_MAX_MS = 30_000
+"""The same between two sessions, with what the last one did not understand. Longer turns are rare, and a session that
+is to be had comes within 20 s."""
+AGAIN_BYTES = ms_to_ulaw_bytes(200)
 
 
 class InboundMedia:
@@ -26,6 +30,7 @@ class InboundMedia:
         """Where the present session's audio begins on the clock of `Arrivals.audio_ms`."""
         self._waiting: deque[Hear] = deque()
         self._waiting_ms = 0.0
+        self._waiting_max_ms = WAITING_MAX_MS
         self._is_ready = False
         self.tape = InputTape()
         self.silence = Silence()
@@ -52,6 +57,7 @@ class InboundMedia:
         waited = list(self._waiting)
         self._waiting.clear()
         self._waiting_ms = 0.0
+        self.tape.keep_from(0.0)
         for hear in waited:
             self.tape.append(hear.ulaw, hear.missing_ms)
         self.silence.restart(self.tape.length_ms())
@@ -61,9 +67,15 @@ class InboundMedia:
         """D_VAD changed: what is inserted for one hole must stay below it, or it would end the turn by itself."""
         self._arrivals.max_insert_ms = min(max(0, silence_ms - 100), self._longest_insert_ms)
 
-    def lost(self) -> None:
-        """The session is gone: keep what comes."""
+    def lost(self, again_from_ms: float) -> None:
+        """The session is gone: keep what comes, behind what it was told from `again_from_ms` on (its audio)."""
+        if not self._is_ready:
+            return
         self._is_ready = False
+        self._waiting_max_ms = AGAIN_MAX_MS
+        ulaw = self.tape.cut(again_from_ms, self.tape.length_ms())
+        for at in range(0, len(ulaw), AGAIN_BYTES):
+            self._wait(Hear(ulaw[at : at + AGAIN_BYTES]))
 
     def network(self, now_ms: float, window_ms: float) -> NetworkState:
         """The environmental state (paper): what the network did to the audio lately."""
@@ -81,7 +93,7 @@ class InboundMedia:
     def _wait(self, hear: Hear) -> None:
         self._waiting.append(hear)
         self._waiting_ms += _hear_ms(hear)
-        while self._waiting_ms > WAITING_MAX_MS:
+        while self._waiting_ms > self._waiting_max_ms:
             self._waiting_ms -= _hear_ms(self._waiting.popleft())
 
 

@@ -38,6 +38,8 @@ class Turn:
     """Final transcript by item; `None` when transcription failed; missing while it is awaited."""
     partial: dict[str, str] = field(default_factory=dict)
     ulaw: bytearray = field(default_factory=bytearray)
+    audio_bytes: dict[str, int] = field(default_factory=dict)
+    """How much of `ulaw` is whose, by item."""
     closed: bool = False
     closed_at_ms: float = 0.0
     speech_ended_at_ms: float | None = None
@@ -90,6 +92,22 @@ class Turn:
             audio_at_ms,
         )
 
+    def add_audio(self, item: str, ulaw: bytes) -> None:
+        """More of what the caller said."""
+        self.ulaw += ulaw
+        self.audio_bytes[item] = self.audio_bytes.get(item, 0) + len(ulaw)
+
+    def drop_from(self, first: int) -> list[str]:
+        """Its items from the `first` on are not its own any more, nor is their audio. Returns them."""
+        gone = self.items[first:]
+        del self.items[first:]
+        surplus = sum(self.audio_bytes.pop(item, 0) for item in gone)
+        del self.ulaw[max(0, len(self.ulaw) - surplus) :]
+        for item in gone:
+            self.words.pop(item, None)
+            self.partial.pop(item, None)
+        return gone
+
     def release(self) -> None:
         """It is kept as a page: here only its words are still wanted, by transcripts that come twice and by context."""
         self.ulaw.clear()
@@ -102,6 +120,7 @@ class Turn:
         self.words.update(later.words)
         self.partial.update(later.partial)
         self.ulaw += later.ulaw
+        self.audio_bytes.update(later.audio_bytes)
         self.no = later.no
         self.closed = later.closed
         self.closed_at_ms = max(self.closed_at_ms, later.closed_at_ms)

@@ -35,7 +35,7 @@ from ivr.core.events import (
 )
 from ivr.core.flowtalk import FlowDialogue
 from ivr.core.hearing import Hearing
-from ivr.core.media import InboundMedia
+from ivr.core.media import AGAIN_MAX_MS, InboundMedia
 from ivr.core.network import NetworkState, Reception
 from ivr.core.patience import Patience
 from ivr.core.records import Ending, OwnWords, ReplyKind
@@ -88,6 +88,8 @@ class CallCore:
         self._stirred_at_ms = now_ms
         """When the caller last pressed a key, or a session was ready to hear them."""
         self._is_handing_over = False
+        self._is_told_again = False
+        """The next session has to find words in what this one did not understand."""
         if setup.is_spent:
             self._ceiling(CeilingReached(), now_ms)
         elif setup.opening:
@@ -212,6 +214,10 @@ class CallCore:
         self._sessions.ready(ready.lifetime_ms, now_ms)
         self._stirred_at_ms = now_ms
         self._dialogue.out += self._media.ready()
+        self._hearing.session_ready(is_told_again=self._is_told_again)
+        if self._is_told_again:
+            self._is_told_again = False
+            self._deadlines.set(Deadline.AGAIN, now_ms + UNSETTLED_MS)
         self._dialogue.model_ready(now_ms)
 
     def _model_lost(self, lost: ModelLost, now_ms: float) -> None:
@@ -229,8 +235,10 @@ class CallCore:
             self._dialogue.out.append(ReopenModel(0))
 
     def _without_session(self, now_ms: float) -> None:
-        self._media.lost()
         self._dialogue.model_lost(now_ms)
+        from_ms, has_words = self._hearing.take_unheard(AGAIN_MAX_MS)
+        self._media.lost(from_ms)
+        self._is_told_again = self._is_told_again or has_words
 
     def _speech_started(self, event: SpeechStarted, now_ms: float) -> None:
         if self._hearing.is_new_speech(event.item_id):

@@ -3,7 +3,7 @@
 from ivr.core.units import LINE_RATE_HZ, ULAW_SILENCE, ms_to_ulaw_bytes
 
 KEEP_QUIET_MS = 4_000
-KEEP_TALKING_MS = 120_000
+KEEP_LONGEST_MS = 120_000
 """A turn longer than this keeps its last two minutes as audio; its transcript is whole all the same."""
 
 
@@ -13,21 +13,24 @@ class InputTape:
     def __init__(self) -> None:
         self._ulaw = bytearray()
         self._dropped_bytes = 0
-        self._talking = False
+        self._kept_from_ms: float | None = None
 
     def append(self, ulaw: bytes, missing_ms: int) -> None:
         """A frame as it was given to the model, with what was missing before it (kept as silence)."""
         self._ulaw += ULAW_SILENCE * ms_to_ulaw_bytes(missing_ms)
         self._ulaw += ulaw
-        keep_ms = KEEP_TALKING_MS if self._talking else KEEP_QUIET_MS
-        surplus = len(self._ulaw) - ms_to_ulaw_bytes(keep_ms)
+        surplus = len(self._ulaw) - ms_to_ulaw_bytes(KEEP_QUIET_MS)
+        if self._kept_from_ms is not None:
+            kept_from = ms_to_ulaw_bytes(self._kept_from_ms) - self._dropped_bytes
+            too_long = len(self._ulaw) - ms_to_ulaw_bytes(KEEP_LONGEST_MS)
+            surplus = max(min(surplus, kept_from), too_long)
         if surplus > LINE_RATE_HZ:  # by whole seconds: moving the buffer for each frame would cost
             del self._ulaw[:surplus]
             self._dropped_bytes += surplus
 
-    def set_talking(self, talking: bool) -> None:
-        """Keep more while a turn is being spoken."""
-        self._talking = talking
+    def keep_from(self, start_ms: float | None) -> None:
+        """Keep all from here on, as far as it is still here: what is being spoken, or has no words yet."""
+        self._kept_from_ms = start_ms
 
     def cut(self, start_ms: float, end_ms: float) -> bytes:
         """µ-law from `start_ms` to `end_ms`, as far as it is still here."""
@@ -43,4 +46,4 @@ class InputTape:
         """A new model session counts from zero."""
         self._ulaw.clear()
         self._dropped_bytes = 0
-        self._talking = False
+        self._kept_from_ms = None

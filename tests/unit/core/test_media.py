@@ -3,7 +3,7 @@
 from ivr.core.commands import Hear
 from ivr.core.events import LineFrame
 from ivr.core.hearing import Hearing
-from ivr.core.media import WAITING_MAX_MS, InboundMedia
+from ivr.core.media import AGAIN_MAX_MS, WAITING_MAX_MS, InboundMedia
 from ivr.core.speaking import SpeakingRate
 
 FIRST_MS = 135
@@ -47,12 +47,33 @@ def test_the_model_s_clock_maps_to_the_caller_s_over_a_hole_that_was_cut_short()
 def test_a_new_session_s_clock_begins_where_what_waited_began() -> None:
     media = ready()
     feed(media, range(100))
-    media.lost()
+    media.lost(media.tape.length_ms())
     assert feed(media, range(100, 150)) == []
     waited = media.ready()
     assert len(waited) == 50
     assert media.stream_ms(0) == FIRST_MS + 2_000
     assert media.stream_ms(media.tape.length_ms()) == FIRST_MS + 3_000
+
+
+def test_a_new_session_hears_again_what_the_last_one_did_not_understand() -> None:
+    media = ready()
+    feed(media, range(100))
+    media.lost(1_500)
+    feed(media, range(100, 150))
+    waited = media.ready()
+    assert b"".join(hear.ulaw for hear in waited) == media.tape.cut(0, 1_500)
+    assert sum(len(hear.ulaw) for hear in waited) == 1_500 * 8
+    assert media.stream_ms(0) == FIRST_MS + 1_500
+    assert media.stream_ms(media.tape.length_ms()) == FIRST_MS + 3_000
+
+
+def test_between_two_sessions_half_a_minute_is_kept() -> None:
+    media = ready()
+    feed(media, range(100))
+    media.lost(0)
+    media.lost(0)  # an attempt to open another one failed
+    feed(media, range(100, 2_100))
+    assert sum(len(hear.ulaw) for hear in media.ready()) == AGAIN_MAX_MS * 8 == len(media.tape.cut(0, 1e9))
 
 
 def test_what_waits_is_bounded_with_its_holes() -> None:

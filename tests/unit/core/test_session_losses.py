@@ -5,7 +5,7 @@ import pytest
 from ivr.core import commands as do
 from ivr.core import events as ev
 from ivr.core.dialogue import SAY_AGAIN
-from tests.unit.core.harness import START_MS, Answer, World, calling, clinic, speech
+from tests.unit.core.harness import SPEECH, START_MS, Answer, World, calling, clinic, speech
 
 SLOW = Answer("At nine.", 2_000, first_ms=1_500, done_ms=1_600)
 ENDLESS = Answer("At nine.", 3_000, first_ms=200, done_ms=None)
@@ -13,6 +13,25 @@ ENDLESS = Answer("At nine.", 3_000, first_ms=200, done_ms=None)
 
 def greetings(world: World) -> int:
     return world.said().count(world.business.greeting)
+
+
+def understands(world: World, words: str) -> None:
+    """The new session finds speech in what it was told again."""
+    item = "again"
+    for event in (
+        ev.SpeechStarted(item, 0),
+        ev.SpeechStopped(item, int(world.core._media.tape.length_ms())),
+        ev.TurnCommitted(item),
+    ):
+        world.happen(event)
+    world._at(world.now_ms + 300, ev.TranscriptDone(item, words), "vad")
+
+
+def told_again(world: World) -> bytes:
+    """What the last session heard at once when it was ready."""
+    last_ms = max(at for at, command in world.sent if isinstance(command, do.ReopenModel))
+    ready_ms = min(at for at, command in world.sent if isinstance(command, do.Hear) and at > last_ms)
+    return b"".join(c.ulaw for at, c in world.sent if isinstance(c, do.Hear) and at == ready_ms)
 
 
 def test_b008_seventy_five_frames_wait_and_go_once_in_order_when_ready() -> None:
@@ -118,44 +137,124 @@ def test_lost_while_the_window_is_awaited() -> None:
     assert [(e.user_text, e.reply_text) for e in world.exchanges()] == [("When do you open?", "At nine.")]
 
 
-def test_lost_while_the_words_are_awaited_the_caller_is_asked_to_say_it_again() -> None:
+@pytest.mark.parametrize("asked_ms", [1_100, 1_600])
+def test_b035_words_that_were_not_understood_are_told_again(asked_ms: float) -> None:
+    """Lost while the caller pauses, while the words are awaited."""
+    world = World(speech("At nine."))
+    world.greet()
+    world.says("When do you open?", words_after_ms=300)
+    world.run(asked_ms)
+    world.lose_model()
+    world.run(360)
+    assert told_again(world).count(SPEECH) == 1_000 * 8
+    understands(world, "When do you open?")
+    world.run(6_000)
+    (exchange,) = world.exchanges()
+    assert (exchange.user_text, exchange.reply_text) == ("When do you open?", "At nine.")
+    assert exchange.user_ulaw.count(SPEECH) == 1_000 * 8
+    assert SAY_AGAIN.text not in world.said()
+
+
+def test_b035_an_answer_asked_for_without_words_is_asked_for_again_with_them() -> None:
+    world = World(SLOW, speech("At nine, again."))
+    world.greet()
+    world.says("When do you open?", words_after_ms=2_000)
+    world.run(2_200)
+    assert len(world.asked()) == 1
+    world.lose_model()
+    world.run(360)
+    understands(world, "When do you open?")
+    world.run(6_000)
+    assert [(e.user_text, e.reply_text) for e in world.exchanges()] == [
+        ("When do you open?", "At nine, again.")
+    ]
+
+
+def test_b035_what_was_understood_is_not_told_again() -> None:
+    world = World(speech("Cancelled."), speech("On Monday at nine."))
+    world.recall_ms = 900
+    world.greet()
+    world.says("When do you open", lasting_ms=500, words_after_ms=100)
+    world.run(1_300)
+    world.says("on Mondays?", lasting_ms=600, words_after_ms=300)
+    world.run(1_200)
+    world.lose_model()
+    world.run(360)
+    assert told_again(world).count(SPEECH) == 600 * 8
+    understands(world, "on Mondays?")
+    world.run(8_000)
+    assert [e.user_text for e in world.exchanges()] == ["When do you open on Mondays?"]
+
+
+def test_b035_what_is_lost_twice_is_told_twice() -> None:
     world = World(speech("At nine."))
     world.greet()
     world.says("When do you open?", words_after_ms=300)
     world.run(1_600)
     world.lose_model()
-    world.run(4_000)
+    world.run(360)
+    world.lose_model()
+    world.run(700)
+    assert told_again(world).count(SPEECH) == 1_000 * 8
+    understands(world, "When do you open?")
+    world.run(6_000)
+    assert [(e.user_text, e.reply_text) for e in world.exchanges()] == [("When do you open?", "At nine.")]
+
+
+def test_b035_a_first_syllable_is_told_again_though_no_vad_has_found_it() -> None:
+    world = World()
+    world.greet()
+    world._talks_until_ms = world.now_ms + 5_000
+    world.run(50)
+    world.lose_model()
+    world.run(360)
+    assert told_again(world).count(SPEECH) >= 400 * 8
+
+
+def test_the_caller_is_asked_to_say_it_again_if_the_next_session_finds_no_words() -> None:
+    world = World(speech("At nine."))
+    world.greet()
+    world.says("When do you open?", words_after_ms=300)
+    world.run(1_600)
+    world.lose_model()
+    world.run(3_000)
+    assert world.said()[1:] == []
+    world.run(3_000)
     assert world.said()[1:] == [SAY_AGAIN.text]
     world.says("When do you open?")
     world.run(6_000)
     assert [(e.user_text, e.reply_text) for e in world.exchanges()] == [("When do you open?", "At nine.")]
 
 
-def test_lost_while_the_caller_speaks_with_some_words_known() -> None:
-    world = World(speech("At nine."))
+def test_more_than_can_be_told_again_keeps_the_words_there_are() -> None:
+    world = World(speech("A sad story."), business=clinic("silence_s: 8", "silence_s: 60"))
     world.greet()
-    world.says("lost", lasting_ms=2_000, partial="When do you open")
+    world.says("lost", lasting_ms=60_000, partial="Once upon a time")
+    world.run(40_000)
+    world.lose_model()
+    world.run(8_000)
+    assert [e.user_text for e in world.exchanges()] == ["Once upon a time"]
+
+
+def test_b035_lost_while_the_caller_speaks_on() -> None:
+    """The next session hears the sentence from its beginning, and to its end."""
+    world = World(speech("On Monday at nine."))
+    world.greet()
+    world.says("lost", lasting_ms=2_500, partial="When do you open")
     world.run(1_800)
     world.lose_model()
+    world.run(360)
+    assert told_again(world).count(SPEECH) >= 2_100 * 8
+    world.happen(ev.SpeechStarted("again", 0))
+    world.run(900)
+    world.happen(ev.SpeechStopped("again", int(world.core._media.tape.length_ms())))
+    world.happen(ev.TurnCommitted("again"))
+    world.happen(ev.TranscriptDone("again", "When do you open on Mondays?"))
     world.run(6_000)
     (exchange,) = world.exchanges()
-    assert (exchange.user_text, exchange.reply_text) == ("When do you open", "At nine.")
-    assert exchange.user_ulaw != b""
-
-
-def test_lost_while_the_caller_speaks_and_goes_on_speaking() -> None:
-    # What was found on the early words lets us ask at once; that first answer is cancelled unheard.
-    world = World(speech("Cancelled."), speech("On Monday at nine."))
-    world.greet()
-    world.says("lost", lasting_ms=2_000, partial="When do you open")
-    world.run(1_800)
-    world.lose_model()
-    world.run(300)
-    world.says("on Mondays?", lasting_ms=600)
-    world.run(7_000)
-    assert [(e.user_text, e.reply_text) for e in world.exchanges()] == [
-        ("When do you open on Mondays?", "On Monday at nine.")
-    ]
+    assert (exchange.user_text, exchange.reply_text) == ("When do you open on Mondays?", "On Monday at nine.")
+    assert exchange.user_ulaw.count(SPEECH) == 2_500 * 8
+    assert len(world.asked()) == 1
 
 
 def test_b035_lost_in_mid_answer_what_came_plays_on_and_is_kept() -> None:
@@ -185,7 +284,7 @@ def test_lost_while_held_the_reply_goes_on() -> None:
     world.run(3_000)
     assert [e.reply_text for e in world.exchanges()] == ["At nine."]
     assert world.audio_of(world.asked()[0], 3_000)[-8_000:] in world.phone.sound()
-    assert world.said()[1:] == [SAY_AGAIN.text]  # what was said over it went with the session
+    assert told_again(world).count(SPEECH) >= 200 * 8  # what was said over it
 
 
 def test_a_turn_that_waited_for_our_reply_is_answered_by_the_next_session() -> None:
