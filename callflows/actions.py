@@ -1,6 +1,6 @@
 """What a flow wants done, in the order given. Carrying an action out twice must do no harm."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,4 +40,39 @@ class Moved:
     node: str
 
 
-Action = Say | Begin | Transfer | HangUp | Moved
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An HTTP request without its secrets: `${NAME}` in headers, and `secret`, are names of the environment.
+
+    `body` is JSON text; None: none. `secret` names the key that signs it; empty: it is not signed.
+    """
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: str | None
+    secret: str
+    timeout_s: float
+    retries: int
+
+
+@dataclass(frozen=True, slots=True)
+class UseTool:
+    """Send a tool's request, once for each `key`, and answer with `ToolAnswer`. None: it cannot be sent."""
+
+    key: str
+    tool: str
+    request: Request | None = field(repr=False)
+    """May hold what the caller said, secrets too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The model is to go on with what came of a function that it called. `output` is JSON: data."""
+
+    name: str
+    arguments: str
+    output: str
+
+
+Action = Say | Begin | Transfer | HangUp | Moved | UseTool | Told

@@ -8,11 +8,13 @@ from callflows.document import Document
 from callflows.document import Path as DocumentPath
 from callflows.engine import at_node, fit
 from callflows.faults import FlowFault, Severity, in_order
-from callflows.model import Business, Talk, referred
+from callflows.model import Business, Talk, names_in, referred
 from callflows.nodes.collect import CollectNode
+from callflows.nodes.tool import ToolNode
 from callflows.parse import read_files
 from callflows.references import fills, reads, schedules, texts_at, texts_of
 from callflows.texts import lacks, slots_in
+from callflows.tools import slots_of
 
 
 def check_paths(path: str | Path) -> list[FlowFault]:
@@ -28,6 +30,7 @@ def check_paths(path: str | Path) -> list[FlowFault]:
 def _warnings(document: Document, business: Business) -> list[FlowFault]:
     found = [*_unused_targets(business), *_ways_out(business), *_left_out(business), *_language(business)]
     found += [*_disclosure(business), *_languages(document, business), *_unused(document, business)]
+    found += _tools(business)
     return [_warning(document, *warning) for warning in found]
 
 
@@ -121,8 +124,10 @@ def _unused(document: Document, business: Business) -> Iterator[_Said]:
     said = {name for path, value in texts_at(document) for name in slots_in(texts_of(value))}
     read = said | {name for _, name in reads(document)}
     secret = {n.slot for n in business.nodes.values() if isinstance(n, CollectNode) and n.secret}
+    talks = [node for node in business.nodes.values() if isinstance(node, Talk)]
+    shown = {slot for node in talks for tool in node.tools for slot in business.tools[tool].result}
     for path, name in fills(document):
-        if name not in read:
+        if name not in read | shown:
             yield (
                 path,
                 f"nothing uses slot `{name}`",
@@ -138,6 +143,26 @@ def _unused(document: Document, business: Business) -> Iterator[_Said]:
     for name in business.hours:
         if name not in used:
             yield ("hours", name), f"nothing looks at the hours `{name}`", "use them in a node of type hours"
+
+
+def _tools(business: Business) -> Iterator[_Said]:
+    """Tools that nothing uses, secrets where others read them, and silence while one runs."""
+    used = names_in(business.nodes, lambda node: node.TOOLS)
+    secret = {n.slot for n in business.nodes.values() if isinstance(n, CollectNode) and n.secret}
+    for name, tool in business.tools.items():
+        if name not in used:
+            yield (
+                ("tools", name),
+                f"nothing uses the tool `{name}`",
+                "use it in a node of type tool, or in a talk",
+            )
+        for slot in sorted(slots_of(tool.url) & secret):
+            message = f"`{{{slot}}}` is secret: URLs are written into logs on the way"
+            yield ("tools", name, "url"), message, "send it in the body"
+    for name, node in business.nodes.items():
+        if isinstance(node, ToolNode) and not node.say and not business.tools[node.tool].say:
+            hint = "give the tool, or the node, something to `say` meanwhile"
+            yield ("nodes", name), "callers hear nothing while the tool runs", hint
 
 
 def _wrong_endings(path: Path) -> list[FlowFault]:

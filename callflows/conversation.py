@@ -17,6 +17,12 @@ class Reaction:
     actions: tuple[Action, ...] = ()
     refusal: str = ""
 
+    def sent(self) -> str:
+        """The requests of the tools that were used, as one text."""
+        orders = [each for each in self.actions if isinstance(each, engine.UseTool)]
+        requests = [order.request for order in orders if order.request is not None]
+        return " ".join(f"{each.method} {each.url} {each.body or ''}".strip() for each in requests)
+
     def said(self) -> str:
         """Everything that was said, as one text; a talking node begun by the model is `(the model speaks)`."""
         return " ".join(filter(None, map(_said, self.actions)))
@@ -28,7 +34,7 @@ def _said(action: Action) -> str:
             return text
         case engine.Transfer(_, _, say) | engine.HangUp(say):
             return say
-        case engine.Begin():
+        case engine.Begin() | engine.Told():
             return "(the model speaks)"
         case _:
             return ""
@@ -70,6 +76,13 @@ class Conversation:
             return Reaction(refusal=f"{result.code}: {result.message}")
         self.state = result.state
         return Reaction(result.actions)
+
+    def answer(self, body: object, *, is_failed: bool = False) -> Reaction:
+        """The tool that is awaited answers with this JSON, or fails; nothing happens where none is awaited."""
+        key = self.state.using.key if self.state.using is not None else ""
+        step = engine.step(self._business, self.state, engine.ToolAnswer(key, body, is_failed), self._moment)
+        self.state = step.state
+        return Reaction(step.actions)
 
     def offered(self) -> tuple[str, ...]:
         """The functions that the model may call now."""

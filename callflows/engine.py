@@ -4,14 +4,15 @@ Pure. The model proposes by calling functions; what it passes is never trusted; 
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from callflows.actions import Action, Begin, HangUp, Moved, Say, Transfer
+from callflows.actions import Action, Begin, HangUp, Moved, Request, Say, Told, Transfer, UseTool
 from callflows.hours import Override
 from callflows.model import Business, Talk
-from callflows.nodes.base import Awaited, Event, Key, KeysDone, Silence, Words
+from callflows.nodes.base import Awaited, Event, Key, KeysDone, Silence, ToolAnswer, Words
 from callflows.prompt import MEMORY_CLOSE, MEMORY_OPEN, Prompt, as_data, clock, compose, estimate_tokens
 from callflows.running import (
     Moment,
@@ -21,6 +22,8 @@ from callflows.running import (
     awaits,
     begin,
     enter,
+    filler,
+    here,
     is_blocked,
     is_urgent,
     step,
@@ -28,6 +31,8 @@ from callflows.running import (
     transferred,
 )
 from callflows.state import FlowState
+from callflows.typed import Value
+from callflows.using import USE, use
 
 __all__ = [
     "HANG_UP",
@@ -49,10 +54,14 @@ __all__ = [
     "Moved",
     "Override",
     "Refused",
+    "Request",
     "Say",
     "Silence",
     "Step",
+    "Told",
+    "ToolAnswer",
     "Transfer",
+    "UseTool",
     "Words",
     "again",
     "apply",
@@ -63,6 +72,7 @@ __all__ = [
     "estimate_tokens",
     "fit",
     "functions",
+    "gathered",
     "greeting",
     "instructions",
     "is_blocked",
@@ -80,6 +90,7 @@ MAX_TOKENS = 14_000
 
 TRANSFER = "transfer"
 HANG_UP = "hang_up"
+NOTE = "note"
 _LEAVE = "leave_"
 _MAX_ARGUMENTS = 10_000
 _NO_MOMENT = Moment()
@@ -107,7 +118,7 @@ class Applied:
 class Refused:
     """Nothing was done and the state stands. `message` is for the model, short, and repeats nothing it sent.
 
-    Codes: flow_ended, unknown_function, bad_arguments, unknown_target.
+    Codes: flow_ended, unknown_function, bad_arguments, bad_value, busy, unknown_target.
     """
 
     code: str
@@ -141,7 +152,9 @@ def functions(business: Business, state: FlowState) -> tuple[FunctionSpec, ...]:
     ways = [_leave(name, way.when) for name, way in talk.exits.items()]
     names = business.allowed_transfers(talk)
     transfers = [_transfer(business, names)] if names else []
-    return (*ways, *transfers, FunctionSpec(HANG_UP, _HANG_UP_TEXT, _parameters({})))
+    note = [_note(talk)] if talk.slots else []
+    tools = [_use(business, name) for name in talk.tools]
+    return (*ways, *note, *tools, *transfers, FunctionSpec(HANG_UP, _HANG_UP_TEXT, _parameters({})))
 
 
 _HANG_UP_TEXT = "End the call. Only when the caller is done and both have said goodbye."
@@ -159,11 +172,25 @@ def _transfer(business: Business, names: tuple[str, ...]) -> FunctionSpec:
     return FunctionSpec(TRANSFER, text, _parameters({"target": {"type": "string", "enum": list(names)}}))
 
 
-def _parameters(properties: dict[str, Any]) -> dict[str, Any]:
+def _note(talk: Talk) -> FunctionSpec:
+    text = "Write down what the caller has said, as soon as it is known, and again when it changes."
+    properties = {name: value.form() for name, value in talk.slots.items()}
+    return FunctionSpec(NOTE, text, _parameters(properties, required=[]))
+
+
+def _use(business: Business, name: str) -> FunctionSpec:
+    tool = business.tools[name]
+    text = f"{tool.description} Its answer comes a moment later, as data."
+    return FunctionSpec(
+        f"{USE}{name}", text, _parameters({n: value.form() for n, value in tool.parameters.items()})
+    )
+
+
+def _parameters(properties: dict[str, Any], required: list[str] | None = None) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": properties,
-        "required": list(properties),
+        "required": list(properties) if required is None else required,
         "additionalProperties": False,
     }
 
@@ -181,15 +208,78 @@ def apply(
     arguments = _arguments(arguments_json)
     if arguments is None:
         return Refused("bad_arguments", "The arguments are not a JSON object.")
-    if arguments.keys() != spec.parameters["properties"].keys():
-        return Refused(
-            "bad_arguments", f"Needed are exactly: {', '.join(spec.parameters['required']) or 'none'}."
-        )
+    properties, required = spec.parameters["properties"], spec.parameters["required"]
+    if not set(required) <= arguments.keys() or not arguments.keys() <= properties.keys():
+        return Refused("bad_arguments", f"Needed are exactly: {', '.join(properties) or 'none'}.")
+    if name == NOTE:
+        return _noted(business, state, talk, arguments)
+    if name.startswith(USE):
+        return _used(business, state, name.removeprefix(USE), arguments, moment)
     if name == TRANSFER:
         return _connect(business, state, talk, arguments["target"])
     if name == HANG_UP:
         return Applied(replace(state, ended="hung_up"), (HangUp(""),), "The call ends now.")
     return _left(enter(business, state, talk.exits[name.removeprefix(_LEAVE)].to, moment))
+
+
+def _noted(business: Business, state: FlowState, talk: Talk, arguments: dict[str, Any]) -> Applied | Refused:
+    if not arguments:
+        return Refused("bad_arguments", f"Give at least one of: {', '.join(talk.slots)}.")
+    values = _values(business, state, talk.slots, arguments)
+    if isinstance(values, Refused):
+        return values
+    state = replace(state, slots={**state.slots, **values})
+    still = [name for name in talk.slots if name not in state.slots]
+    return Applied(
+        state, (), f"Noted. Still open: {', '.join(still)}." if still else "Noted. Nothing is open."
+    )
+
+
+def _used(
+    business: Business, state: FlowState, name: str, arguments: dict[str, Any], moment: Moment
+) -> Applied | Refused:
+    if state.using is not None:
+        return Refused("busy", "The answer to what you asked before has not come yet. Wait for it.")
+    values = _values(business, state, business.tools[name].parameters, arguments)
+    if isinstance(values, Refused):
+        return values
+    state = replace(state, slots={**state.slots, **values})
+    text = json.dumps(values, ensure_ascii=False)
+    state, order = use(business, state, name, moment.call_id, moment.caller, text)
+    return Applied(state, (*filler(business, state, name), order), _RUNNING)
+
+
+_RUNNING = "It is being asked. Tell the caller, in one short sentence, that it takes a moment."
+
+
+def _values(
+    business: Business, state: FlowState, wanted: Mapping[str, Value], arguments: Mapping[str, Any]
+) -> dict[str, Any] | Refused:
+    """The arguments as values of their kinds; all of them, or none."""
+    region = here(business, state, _NO_MOMENT).region
+    read = {name: wanted[name].read(raw, region) for name, raw in arguments.items()}
+    bad = [f"{name} ({_form(wanted[name])})" for name, value in read.items() if value is None]
+    if bad:
+        return Refused("bad_value", f"Not kept; ask the caller again for: {', '.join(bad)}."[:_MAX_MESSAGE])
+    return read
+
+
+_MAX_MESSAGE = 190
+
+
+def _form(value: Value) -> str:
+    bounds = [f"at least {value.least:g}" if value.least is not None else ""]
+    bounds.append(f"at most {value.most:g}" if value.most is not None else "")
+    return ", ".join(each for each in (", ".join(value.choices) or value.kind, *bounds) if each)
+
+
+def gathered(state: FlowState) -> str:
+    """What the caller gave, or a system answered, as JSON for the model: data. Empty for nothing; no secrets."""
+    text = json.dumps(state.slots, ensure_ascii=False, default=str)
+    return "" if not state.slots else text[:_MAX_GATHERED]
+
+
+_MAX_GATHERED = 2_000
 
 
 def _arguments(text: str) -> dict[str, Any] | None:

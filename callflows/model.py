@@ -30,6 +30,7 @@ from callflows.nodes.registry import Node
 from callflows.nodes.talk import Exit, Talk
 from callflows.part import Part
 from callflows.texts import Texts
+from callflows.tools import Host, Tool, host_of
 
 __all__ = [
     "REFERENCE_ERROR",
@@ -192,6 +193,10 @@ class Business(Part):
     hours: dict[Name, Hours] = Field({}, max_length=20, description="Schedules by name.")
     callers: Callers = Callers()
     transfers: dict[Name, Target] = Field({}, max_length=20)
+    allow_hosts: tuple[Host, ...] = Field(
+        (), max_length=20, description="The only hosts that tools and webhooks may reach."
+    )
+    tools: dict[Name, Tool] = Field({}, max_length=30, description="Requests to the business's own systems.")
     operator: Name | None = Field(None, description="The target behind key 0 and the word `operator`.")
     commands: Commands = Commands()
     emergency: tuple[Emergency, ...] = Field((), max_length=20)
@@ -212,6 +217,10 @@ class Business(Part):
     def allowed_transfers(self, node: Talk) -> tuple[str, ...]:
         """Names of the targets `node` may transfer to, in the file's order."""
         return tuple(self.transfers) if node.transfers is None else node.transfers
+
+    def env(self) -> list[str]:
+        """The environment variables that the file refers to."""
+        return [name for tool in self.tools.values() for name in tool.env()]
 
     def node(self, name: str) -> NodeBase | None:
         """The node of that name, by what all kinds have in common."""
@@ -239,7 +248,9 @@ class Business(Part):
         """Schedules and languages that nodes name and the business does not have."""
         schedules = names_in(self.nodes, lambda node: node.SCHEDULES) - self.hours.keys()
         known = {self.language, *self.languages}
-        return schedules | (names_in(self.nodes, lambda node: node.LANGUAGES) - known)
+        tools = names_in(self.nodes, lambda node: node.TOOLS) - self.tools.keys()
+        hosts = {host_of(tool.url) for tool in self.tools.values()} - set(self.allow_hosts)
+        return schedules | tools | hosts | (names_in(self.nodes, lambda node: node.LANGUAGES) - known)
 
 
 def referred(nodes: Mapping[str, NodeBase]) -> tuple[set[str], set[str]]:

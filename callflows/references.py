@@ -12,6 +12,7 @@ from callflows.fields import closest, e164
 from callflows.nodes.base import NodeBase, Pattern, walk
 from callflows.nodes.registry import KINDS
 from callflows.texts import slots_in
+from callflows.tools import CALLER, host_of, slots_of
 
 Named = Iterator[tuple[Path, str]]
 
@@ -22,6 +23,7 @@ _NAMED_TARGETS: tuple[Path, ...] = (("on_model_down", "transfer"), ("spending", 
 def reference_faults(document: Document) -> list[FlowFault]:
     """Unknown names of all kinds, a start that cannot start, nodes nothing leads to, transfers to oneself."""
     found = [*_start(document), *_own_number(document), *_unreachable(document), *_circles(document)]
+    found += _hosts(document)
     for kind, claims, known in _kinds_of_name(document):
         for path, name in claims:
             found.extend(_unknown(document, path, name, kind, known))
@@ -32,6 +34,7 @@ def _kinds_of_name(document: Document) -> Iterator[tuple[str, Named, list[str]]]
     """What a name may be of, where such names stand, and which there are."""
     nodes, targets = list(document.mapping("nodes")), list(document.mapping("transfers"))
     hours, slots = list(document.mapping("hours")), sorted({name for _, name in fills(document)})
+    tools = list(document.mapping("tools"))
     own = document.at("language")
     languages = [own if isinstance(own, str) else "en-US", *document.mapping("languages")]
     folded = [each.casefold() for each in languages]
@@ -40,6 +43,7 @@ def _kinds_of_name(document: Document) -> Iterator[tuple[str, Named, list[str]]]
     yield "transfer target", _targets(document), targets
     yield "schedule", schedules(document), hours
     yield "language of the business", spoken, languages
+    yield "tool", _from_nodes(document, "TOOLS"), tools
     yield "slot", reads(document), slots
     yield "slot", _in_texts(document), slots
 
@@ -75,13 +79,24 @@ def _from_nodes(document: Document, which: str) -> Named:
 
 
 def fills(document: Document) -> Named:
-    """Every name of a slot that some node fills."""
+    """Every name of a slot that some node, or tool, fills."""
     yield from _from_nodes(document, "FILLS")
+    for node in document.mapping("nodes"):
+        yield from (
+            (("nodes", node, "slots", name), name) for name in document.mapping("nodes", node, "slots")
+        )
+    for tool in document.mapping("tools"):
+        for part in ("parameters", "result"):
+            yield from ((("tools", tool, part, name), name) for name in document.mapping("tools", tool, part))
 
 
 def reads(document: Document) -> Named:
-    """Every name of a slot that some condition looks at."""
+    """Every name of a slot that some condition looks at, or some tool sends."""
     yield from _from_nodes(document, "READS")
+    for tool in document.mapping("tools"):
+        for part in ("url", "body"):
+            names = slots_of(document.at("tools", tool, part)) - {CALLER}
+            yield from ((("tools", tool, part), name) for name in sorted(names))
 
 
 def schedules(document: Document) -> Named:
@@ -102,11 +117,14 @@ def _in_texts(document: Document) -> Named:
 
 
 def texts_at(document: Document) -> Iterator[tuple[Path, Any]]:
-    """Every text, or mapping of texts by language, of the nodes."""
+    """Every text, or mapping of texts by language, of the nodes and tools."""
     for node in document.mapping("nodes"):
         for pattern in _patterns(document, node, "TEXTS"):
             for path, value in walk(document.at("nodes", node), pattern):
                 yield ("nodes", node, *path), value
+    for tool in document.mapping("tools"):
+        if document.at("tools", tool, "say") is not None:
+            yield ("tools", tool, "say"), document.at("tools", tool, "say")
 
 
 def _links(document: Document) -> Named:
@@ -164,9 +182,9 @@ def _circles(document: Document) -> Iterator[FlowFault]:
     """Nodes that lead back to themselves without the caller: such a call would never end, or end at once."""
     passed = {name: kind for name in document.mapping("nodes") if (kind := _kind(document, name)) is not None}
     ahead = {
-        name: [to for _, to in _of_node(document, name, "LINKS") if to in passed and not passed[to].WAITS]
+        name: [to for _, to in _of_node(document, name, "LINKS") if to in passed and not _stops(passed[to])]
         for name, kind in passed.items()
-        if not kind.WAITS
+        if not _stops(kind)
     }
     told: set[str] = set()
     for name in ahead:
@@ -176,6 +194,11 @@ def _circles(document: Document) -> Iterator[FlowFault]:
             message = f"`{short(name)}` leads back to itself without waiting for the caller"
             hint = f"put a menu, collect or talk node into the circle of {', '.join(sorted(circle)[:6])}"
             yield document.fault(("nodes", name), message, hint, at_key=True)
+
+
+def _stops(kind: type[NodeBase]) -> bool:
+    """Whether nothing but the caller leads on from a node of this kind."""
+    return kind.WAITS and kind.NEEDS_CALLER
 
 
 def _back_to(name: str, ahead: Mapping[str, list[str]]) -> set[str]:
@@ -209,6 +232,22 @@ def _numbers(document: Document) -> list[tuple[Path, str]]:
         (path, e164(raw)) for path, raw in _texts(document, [("numbers", index) for index in range(count)])
     )
     return [(path, number) for path, number in read if number is not None]
+
+
+def _hosts(document: Document) -> Iterator[FlowFault]:
+    """Requests go to the hosts that the file allows, and to no other."""
+    listed = document.at("allow_hosts")
+    allowed = (
+        [each.casefold() for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
+    )
+    for path, url in _texts(document, [("tools", name, "url") for name in document.mapping("tools")]):
+        try:
+            host = host_of(url)
+        except ValueError:
+            continue  # told as a fault of the URL
+        if host and host not in allowed:
+            message = f"`{short(host)}` is not among allow_hosts"
+            yield document.fault(path, message, closest(host, allowed) or f"add it: allow_hosts: [{host}]")
 
 
 def _own_number(document: Document) -> Iterator[FlowFault]:

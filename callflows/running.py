@@ -8,16 +8,26 @@ from zoneinfo import ZoneInfo
 
 import phonenumbers
 
-from callflows.actions import Action, Begin, HangUp, Moved, Say, Transfer
+from callflows.actions import Action, Begin, HangUp, Moved, Say, Told, Transfer
 from callflows.commands import command_in, emergency_in
 from callflows.hours import Override, open_by
 from callflows.model import Business, Emergency, Talk
-from callflows.nodes.base import Awaited, Event, Here, Key, NodeBase, Outcome, Progress, Words
-from callflows.nodes.collect import CollectNode
+from callflows.nodes.base import (
+    Awaited,
+    Event,
+    Here,
+    Key,
+    NodeBase,
+    Outcome,
+    Progress,
+    ToolAnswer,
+    Words,
+)
 from callflows.nodes.menu import MenuNode
 from callflows.state import STATE_VERSION, FlowState
 from callflows.texts import text_in
 from callflows.understand import sounds
+from callflows.using import USE, kinds_of_slots, output_of, use
 
 MAX_STEPS = 64
 """So many nodes are passed without the caller; a longer way is a circle, and ends the call."""
@@ -30,6 +40,8 @@ class Moment:
     now: datetime | None = None
     caller: str | None = None
     overrides: Mapping[str, Override] = field(default_factory=dict)
+    call_id: str = ""
+    """Makes the keys of this call's tools differ from another's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +60,13 @@ def at_node(business: Business, node: str) -> FlowState:
     return FlowState(STATE_VERSION, node if node in business.nodes else business.start)
 
 
-def begin(business: Business, moment: Moment) -> Step:
+def begin(business: Business, moment: Moment, uses: int = 0) -> Step:
     """A new call, greeted already unless it is a blocked caller: up to where the caller, or the model, is due.
 
     Where the flow says nothing of its own before a talking node, the greeting is what the caller answers.
+    `uses`: tools that this call used before it was begun anew.
     """
-    state = at_node(business, business.start)
+    state = replace(at_node(business, business.start), uses=uses)
     if is_blocked(business, moment.caller):
         say = text_in(business.callers.say, business.language)
         return Step(replace(state, ended="hung_up"), (HangUp(say),))
@@ -68,8 +81,14 @@ def is_blocked(business: Business, caller: str | None) -> bool:
 
 
 def again(business: Business, state: FlowState, moment: Moment) -> Step:
-    """A call goes on after a break: the prompt of the node it stands at; a talking node has its own ways."""
+    """A call goes on after a break: the prompt of the node it stands at; a talking node has its own ways.
+
+    A tool whose answer is awaited is used again, with its key of before.
+    """
     node = business.node(state.node)
+    if isinstance(node, Talk) and state.using is not None and not state.ended:
+        state, order = use(business, state, state.using.tool, moment.call_id, moment.caller)
+        return Step(state, (order,))
     if state.ended or node is None or isinstance(node, Talk):
         return Step(state, ())
     outcome = node.enter(here(business, state, moment))
@@ -89,11 +108,13 @@ def awaits(business: Business, state: FlowState) -> Awaited | None:
     return node.awaits(here(business, state, Moment()))
 
 
-def step(business: Business, state: FlowState, event: Event, moment: Moment) -> Step:
+def step(business: Business, state: FlowState, event: Event | ToolAnswer, moment: Moment) -> Step:
     """What comes of an event. In a talking node only emergency words are the flow's business."""
     node = business.node(state.node)
     if state.ended or node is None:
         return Step(state, ())
+    if isinstance(event, ToolAnswer):
+        return _answered(business, state, node, event, moment)
     awaited = awaits(business, state)
     if isinstance(event, Words) and not (awaited is not None and awaited.secret):
         urgent = emergency_in(business, event.text)
@@ -108,6 +129,22 @@ def step(business: Business, state: FlowState, event: Event, moment: Moment) -> 
     if isinstance(event, Key) and event.digit == "0" and _is_operator_key(business, node, state):
         return Step(*_transferred(business, state, business.operator or "", "", state.language))
     return _carried(business, state, node.take(event, here(business, state, moment)), moment)
+
+
+def _answered(
+    business: Business, state: FlowState, node: NodeBase, event: ToolAnswer, moment: Moment
+) -> Step:
+    """A tool answered. What is not awaited (any more) changes nothing, so that each use counts once."""
+    using = state.using
+    if using is None or using.key != event.key:
+        return Step(state, ())
+    view = here(business, state, moment)
+    values = None if event.is_failed else business.tools[using.tool].read(event.body, view.region)
+    state = replace(state, using=None)
+    if isinstance(node, Talk):
+        state = replace(state, slots={**state.slots, **(values or {})})
+        return Step(state, (Told(f"{USE}{using.tool}", using.arguments or "{}", output_of(values)),))
+    return _carried(business, state, node.answered(values, view), moment)
 
 
 def is_urgent(business: Business, text: str) -> bool:
@@ -128,7 +165,8 @@ def _emergency(business: Business, state: FlowState, urgent: Emergency, moment: 
         done = Step(*_transferred(business, state, urgent.transfer, "", state.language))
         return replace(done, actions=(said, *done.actions))
     then = again(business, state, moment)
-    follow = then.actions or (Begin(),)
+    waits = isinstance(business.node(state.node), Talk)
+    follow = (*then.actions, Begin()) if waits else then.actions
     return Step(then.state, (said, *follow))
 
 
@@ -139,7 +177,7 @@ def _command(business: Business, state: FlowState, text: str, moment: Moment) ->
         case "repeat":
             return again(business, state, moment)
         case "start_over":
-            fresh = replace(at_node(business, business.start), language=state.language)
+            fresh = replace(at_node(business, business.start), language=state.language, uses=state.uses)
             return enter(business, fresh, business.start, moment)
         case "goodbye":
             return Step(replace(state, ended="hung_up"), (HangUp(""),))
@@ -153,32 +191,34 @@ def _command(business: Business, state: FlowState, text: str, moment: Moment) ->
 def enter(business: Business, state: FlowState, name: str, moment: Moment) -> Step:
     """Go to a node, and on through all that need nobody. A talking node reached so is begun by the model."""
     actions: list[Action] = [Moved(name)]
-    state = replace(state, node=name, progress=Progress())
+    state = replace(state, node=name, progress=Progress(), using=None)
     for _ in range(MAX_STEPS):
         node = business.nodes[state.node]
         if isinstance(node, Talk):
             actions.append(Begin())
             return Step(state, tuple(actions))
         outcome = node.enter(here(business, state, moment))
-        state, done = _applied(business, state, outcome)
+        state, done = _applied(business, state, outcome, moment)
         actions += done
         if not outcome.to:
             return Step(state, tuple(actions))
         actions.append(Moved(outcome.to))
-        state = replace(state, node=outcome.to, progress=Progress())
+        state = replace(state, node=outcome.to, progress=Progress(), using=None)
     return Step(replace(state, ended="hung_up"), (*actions, HangUp("")))
 
 
 def _carried(business: Business, state: FlowState, outcome: Outcome, moment: Moment) -> Step:
     """An outcome of the present node, carried out."""
-    after, actions = _applied(business, state, outcome)
+    after, actions = _applied(business, state, outcome, moment)
     if not outcome.to:
         return Step(after, tuple(actions))
     onward = enter(business, after, outcome.to, moment)
     return replace(onward, actions=(*actions, *onward.actions))
 
 
-def _applied(business: Business, state: FlowState, outcome: Outcome) -> tuple[FlowState, list[Action]]:
+def _applied(
+    business: Business, state: FlowState, outcome: Outcome, moment: Moment
+) -> tuple[FlowState, list[Action]]:
     """The state after an outcome, without the way it leads."""
     state = replace(
         state,
@@ -188,12 +228,22 @@ def _applied(business: Business, state: FlowState, outcome: Outcome) -> tuple[Fl
         progress=outcome.progress if outcome.progress is not None else state.progress,
     )
     actions: list[Action] = [said for said in outcome.say if said.text or said.audio]
+    if outcome.use:
+        actions = actions or filler(business, state, outcome.use)
+        state, order = use(business, state, outcome.use, moment.call_id, moment.caller)
+        return state, [*actions, order]
     if outcome.target:
         state, done = _transferred(business, state, outcome.target, outcome.target_say, state.language)
         return state, [*actions, *done]
     if outcome.end is not None:
         return replace(state, ended="hung_up"), [*actions, outcome.end]
     return state, actions
+
+
+def filler(business: Business, state: FlowState, tool: str) -> list[Action]:
+    """What the tool itself has the caller told while it runs."""
+    text = text_in(business.tools[tool].say, state.language or business.language)
+    return [Say(text)] if text else []
 
 
 def _language(business: Business, language: str) -> str:
@@ -220,7 +270,7 @@ def here(business: Business, state: FlowState, moment: Moment) -> Here:
     """The node's view of the call."""
     language = state.language or business.language
     now = moment.now.astimezone(ZoneInfo(business.timezone)) if moment.now is not None else None
-    kinds = {n.slot: n.kind for n in business.nodes.values() if isinstance(n, CollectNode)}
+    kinds = kinds_of_slots(business)
     return Here(
         language=language,
         now=now,

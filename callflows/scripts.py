@@ -18,7 +18,7 @@ from callflows.model import Business
 from callflows.parse import read_files
 from callflows.part import Part
 
-_DOINGS = ("press", "say", "wait", "call")
+_DOINGS = ("press", "say", "wait", "call", "answer", "fails")
 Keys = Annotated[str, Field(pattern=r"^[0-9*#]{1,40}$")]
 
 
@@ -36,6 +36,11 @@ class TestStep(Part):
     wait: bool = Field(False, description="The caller says and presses nothing.")
     call: Line | None = Field(None, description="A function the speech model calls: leave_booking, hang_up.")
     arguments: str = Field("", max_length=4_000, description="Its arguments as JSON text.")
+    answer: Any = Field(None, description="What the tool that is awaited answers: a mapping.")
+    fails: bool = Field(False, description="The tool that is awaited does not answer.")
+    sent: Annotated[tuple[Line, ...], BeforeValidator(_listed)] = Field(
+        (), description="Parts of the request that a tool sends: method, URL, JSON."
+    )
     said: Annotated[tuple[Line, ...], BeforeValidator(_listed)] = Field(
         (), description="Parts of what is said."
     )
@@ -156,6 +161,8 @@ def _done(call: Conversation, step: TestStep) -> Reaction:
         return call.say(step.say)
     if step.call is not None:
         return call.call(step.call, step.arguments)
+    if step.answer is not None or step.fails:
+        return call.answer(step.answer, is_failed=step.fails)
     return call.wait() if step.wait else Reaction()
 
 
@@ -165,6 +172,10 @@ def _differences(call: Conversation, step: TestStep, reaction: Reaction) -> Iter
     for part in step.said:
         if part.casefold() not in said.casefold():
             yield "said", f"expected to hear `{part}`, heard `{said}`"
+    sent = reaction.sent()
+    for part in step.sent:
+        if part not in sent:
+            yield "sent", f"expected a request with `{part}`, sent was `{sent}`"
     actual = {
         "node": state.node,
         "ended": state.ended or "no",

@@ -12,6 +12,15 @@ NO_PROGRESS = Progress()
 
 
 @dataclass(frozen=True, slots=True)
+class Using:
+    """A tool whose answer is awaited. `arguments`: what the model gave it, as JSON text; empty in a tool node."""
+
+    key: str
+    tool: str
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class FlowState:
     """Where a call stands. `ended` is empty while the flow goes on, then `transferred` or `hung_up`.
 
@@ -25,6 +34,9 @@ class FlowState:
     target: str = ""
     language: str = ""
     progress: Progress = NO_PROGRESS
+    using: Using | None = None
+    uses: int = 0
+    """How many tools were used so far: no key comes twice in a call."""
     secrets: dict[str, Any] = field(default_factory=dict, hash=False, repr=False)
     """Lost when another process takes the call: they are asked for again, never written down."""
 
@@ -39,6 +51,10 @@ class FlowState:
         }
         if self.language:
             stored["language"] = self.language
+        if self.uses:
+            stored["uses"] = self.uses
+        if self.using is not None:
+            stored["using"] = asdict(self.using)
         progress = asdict(self.progress)
         del progress["keys"]
         if any(progress.values()) or progress["candidate"] is not None:
@@ -53,6 +69,7 @@ class FlowState:
         """
         stored: Mapping[str, Any] = data if isinstance(data, dict) else {}
         node, slots, ended, target = (stored.get(key) for key in ("node", "slots", "ended", "target"))
+        uses = stored.get("uses")
         there = business.node(node) if isinstance(node, str) else None
         known = there is not None and (bool(ended) or there.WAITS)
         language = stored.get("language")
@@ -64,7 +81,17 @@ class FlowState:
             target if isinstance(target, str) and target in business.transfers else "",
             language if isinstance(language, str) and language in business.languages else "",
             _progress(stored.get("progress")) if known else Progress(),
+            _using(stored.get("using"), business) if known else None,
+            uses if isinstance(uses, int) and uses >= 0 else 0,
         )
+
+
+def _using(data: object, business: Business) -> Using | None:
+    stored: Mapping[str, Any] = data if isinstance(data, dict) else {}
+    key, tool, arguments = (stored.get(name) for name in ("key", "tool", "arguments"))
+    if not (isinstance(key, str) and isinstance(tool, str) and isinstance(arguments, str)):
+        return None
+    return Using(key, tool, arguments) if tool in business.tools else None
 
 
 def _progress(data: object) -> Progress:

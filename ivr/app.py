@@ -12,6 +12,7 @@ from pathlib import Path
 import structlog
 
 from ivr.adapters.openai_realtime import RealtimeServer
+from ivr.adapters.outgoing_http import OutgoingHttp
 from ivr.adapters.twilio_rest import TwilioTelephony
 from ivr.audio.prompts import PromptCache
 from ivr.callers import ledger_path
@@ -30,6 +31,7 @@ from ivr.settings import ModelSource, Settings
 from ivr.shelf import FlowShelf
 from ivr.spool import SpoolFolder
 from ivr.spooling import Spool
+from ivr.toolbox import FlowSecrets, Toolbox
 from ivr.voicebook import voices_of
 from ivr.web.deps import Readiness, WebDeps
 from ivr.web.routes import create_app
@@ -156,6 +158,8 @@ class Service:
         self._handing_over: asyncio.Task[None] | None = None
         self._clock = MonotonicClock()
         self._pacer = Pacer(self._clock)
+        self._http = OutgoingHttp(settings.private_hosts)
+        self._secrets = FlowSecrets(settings.flow_environment)
         self._slots = CallSlots(settings.max_calls)
         self._metrics = Metrics()
         self._registry = Registry(store, book, telephony_of(settings), settings.public_url)
@@ -177,6 +181,7 @@ class Service:
                 tuning=Tuning() if wait_ms is None else Tuning(transcript_wait_ms=wait_ms),
                 voices=voices_of(settings.model_source, settings.voice_profile),
                 prompt=prompts_beside(flow_folder(settings)),
+                tools=Toolbox(self._http, self._secrets),
             )
         )
         self.server = make_server(
@@ -201,6 +206,7 @@ class Service:
         stack.push_async_callback(self._registry.liveness.close)
         stack.push_async_callback(self._registry.rescue.close)
         await self._erase_again()
+        await stack.enter_async_context(self._http)
         await background(stack, self._registry.liveness.run())
         await background(stack, self.book.watch(self._keep_flows))
         await background(stack, self._spool.run())
@@ -290,5 +296,7 @@ class Service:
             database_answers = False
         flows = bool(self.book.businesses)
         checks = {"database": database_answers, "flows": flows, "accepting": not self._draining}
-        changed = ("flow_files_refused",) if self.book.fault else ()
+        changed: tuple[str, ...] = ("flow_files_refused",) if self.book.fault else ()
+        names = [name for business in self.book.businesses.values() for name in business.env()]
+        changed += ("flow_secrets_missing",) if self._secrets.missing(names) else ()
         return Readiness(checks, (*self._warnings, *changed))

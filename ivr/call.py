@@ -18,7 +18,7 @@ from ivr.core import commands as do
 from ivr.core import events as ev
 from ivr.core.session import CallCore
 from ivr.errors import CallTakenOver, ModelUnavailable, ModelUnsuitable, StorageUnavailable
-from ivr.ports import CallerLink, Clock, Journal, ModelLink, Recall
+from ivr.ports import CallerLink, Clock, Journal, ModelLink, Recall, Tools
 from memory.model import Window
 
 RECALL_TIMEOUT_S = 1.2
@@ -48,6 +48,14 @@ def no_prompts(path: str) -> bytes:
     raise FileNotFoundError(path)
 
 
+class NoTools:
+    """`ivr.ports.Tools` where there are none: nothing answers."""
+
+    async def use(self, order: do.UseTool) -> ev.ToolAnswered:
+        """See the port."""
+        return ev.ToolAnswered(order.key, None, is_failed=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What a call is joined to. `on_turn` is told the figures of each turn, `on_end` the end before it is written;
@@ -64,6 +72,7 @@ class Surroundings:
     on_end: Callable[[CallEnd], None] = field(default=lambda _: None)
     prompt: Callable[[str], bytes] = field(default=no_prompts)
     """A sound file of the business as µ-law 8 kHz, by its path in the flow file; slow. Raises: see `PlayFile`."""
+    tools: Tools = field(default_factory=NoTools)
 
 
 class Call:
@@ -81,6 +90,8 @@ class Call:
         self._ended: asyncio.Future[CallEnd] = asyncio.get_running_loop().create_future()
         self._ended_ms: float | None = None
         self._target = ""
+        self._used: set[str] = set()
+        """Keys of tools that were used here: each counts once."""
         self._group: asyncio.TaskGroup | None = None
         self._handlers: dict[type, Callable[[Any], None]] = {
             do.Hear: self._hear,
@@ -100,6 +111,7 @@ class Call:
             do.EndCall: self._end_call,
             do.LeaveCall: self._leave,
             do.ReportTurn: around.on_turn,
+            do.UseTool: self._use_tool,
         }
 
     def receive(self, event: ev.Event) -> None:
@@ -260,6 +272,14 @@ class Call:
             log.warning("recall_timed_out", after_s=RECALL_TIMEOUT_S)
             window = Window()
         self.receive(ev.Recalled(command.turn_no, window, command.query))
+
+    def _use_tool(self, order: do.UseTool) -> None:
+        if order.key not in self._used:
+            self._used.add(order.key)
+            self._spawn(self._use(order))
+
+    async def _use(self, order: do.UseTool) -> None:
+        self.receive(await self._around.tools.use(order))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         if self._group is None or self._ended.done():

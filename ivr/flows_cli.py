@@ -1,5 +1,6 @@
 """`ivr flows`: what a business's owner does with flow files. Nothing here needs a network or a database."""
 
+import json
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,7 @@ from rich.console import Console
 from callflows.check import check_paths
 from callflows.conversation import Conversation, Reaction, where
 from callflows.diagram import differences, mermaid
-from callflows.engine import HangUp, Moment, Moved, Say, Transfer
+from callflows.engine import HangUp, Moment, Moved, Say, Told, Transfer, UseTool
 from callflows.faults import FlowErrors
 from callflows.fields import e164
 from callflows.model import Business
@@ -25,7 +26,10 @@ from ivr.settings import Settings
 flows_app = typer.Typer(help="Call flows: one YAML file for each business.", no_args_is_help=True)
 out = Console(highlight=False)
 
-_HELP = "Type what the caller says, or keys (0-9 * #). Empty line: silence. /call NAME: the model's function. /quit"
+_HELP = (
+    "Type what the caller says, or keys (0-9 * #). Empty line: silence. /call NAME {JSON}: the model's function. "
+    "/answer {JSON}, /fail: what the tool comes to that is awaited. /quit"
+)
 
 
 def _print(text: str) -> None:
@@ -160,6 +164,13 @@ def _typed(call: Conversation, line: str) -> Reaction:
     if line.startswith("/call "):
         name, _, arguments = line.removeprefix("/call ").strip().partition(" ")
         return call.call(name, arguments)
+    if line == "/fail":
+        return call.answer(None, is_failed=True)
+    if line.startswith("/answer"):
+        try:
+            return call.answer(json.loads(line.removeprefix("/answer")))
+        except ValueError:
+            return Reaction(refusal='not JSON; like /answer {"free": true}')
     if not line:
         return call.wait()
     return call.press(line) if set(line) <= set("0123456789*#") else call.say(line)
@@ -178,6 +189,12 @@ def _react(call: Conversation, reaction: Reaction) -> None:
                 _print(f"  says: {say or '(connecting)'}\n  transfers to {target}, {number}")
             case HangUp(say):
                 _print(f"  says: {say or '(goodbye)'}\n  hangs up")
+            case UseTool(_, tool):
+                _print(
+                    f"  uses the tool {tool}; nothing is sent: /answer {{JSON}} or /fail says what comes of it"
+                )
+            case Told(name, _, output):
+                _print(f"  the model is told what {name} came to: {output}")
             case _:
                 _print("  the model begins to speak")
     if not reaction.actions and not reaction.refusal and call.offered():

@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
-from ivr.core.commands import EndReason, LineCommand, ModelCommand, SessionConfig
-from ivr.core.events import LineEvent, ModelEvent, ReplyPcm
+from ivr.core.commands import EndReason, LineCommand, ModelCommand, SessionConfig, UseTool
+from ivr.core.events import LineEvent, ModelEvent, ReplyPcm, ToolAnswered
 from memory.model import CallSnapshot, Exchange, Window
 
 
@@ -59,6 +59,14 @@ class ModelLink(Protocol):
 
     async def close(self) -> None:
         """End the session within 2 s. Idempotent."""
+        ...
+
+
+class Tools(Protocol):
+    """The business's own systems."""
+
+    async def use(self, order: UseTool) -> ToolAnswered:
+        """Send the request, and read its answer; one that fails is an answer too."""
         ...
 
 

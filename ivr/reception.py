@@ -12,7 +12,7 @@ from callflows import engine
 from callflows.faults import FlowErrors
 from callflows.model import Business
 from callflows.parse import parse_text
-from ivr.call import Call, CallEnd, Surroundings, no_prompts
+from ivr.call import Call, CallEnd, NoTools, Surroundings, no_prompts
 from ivr.core.commands import ReportTurn
 from ivr.core.events import CeilingReached, LineClosed
 from ivr.core.records import UNHEARD_WORDS
@@ -21,7 +21,7 @@ from ivr.core.setup import CallSetup, Tuning, restore
 from ivr.errors import CallTakenOver, StorageUnavailable
 from ivr.observe import Metrics
 from ivr.pacing import MonotonicClock, Pacer
-from ivr.ports import CallerLink, ModelLink
+from ivr.ports import CallerLink, ModelLink, Tools
 from ivr.registry import NOBODY_ANSWERED, Registry
 from ivr.remembering import Claim, Prices, StoreJournal, StoreRecall, in_our_terms
 from ivr.shelf import Flows
@@ -64,6 +64,7 @@ class Parts:
     tuning: Tuning
     voices: VoiceBook = field(default_factory=VoiceBook)
     prompt: Callable[[str], bytes] = no_prompts
+    tools: Tools = field(default_factory=NoTools)
 
 
 def spoken_topic(said: Sequence[str]) -> str:
@@ -89,6 +90,11 @@ class LiveCall:
 
     call: Call
     over: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+def _moment(setup: CallSetup) -> engine.Moment:
+    """What the flow may know of the world as the call begins here."""
+    return engine.Moment(setup.started_at, setup.caller, call_id=setup.call_id)
 
 
 def policy_of(business: Business) -> Policy:
@@ -166,6 +172,7 @@ class Reception:
                 subscribe=parts.pacer.subscribe,
                 on_turn=lambda turn: self._turn_over(turn, figures, meter, live),
                 prompt=parts.prompt,
+                tools=parts.tools,
                 on_end=lambda end: parts.registry.knows_end(
                     sid, claim.owner.business_id, end, claim.held_epoch
                 ),
@@ -215,7 +222,7 @@ class Reception:
             return resumed or Beginning(fresh)
         restored = restore(row.snapshot)
         flow = engine.FlowState.from_json(restored.flow_json, business)
-        again = engine.again(business, flow, engine.Moment(fresh.started_at, row.caller))
+        again = engine.again(business, flow, _moment(fresh))
         setup = replace(
             fresh,
             flow=again.state,
@@ -261,7 +268,7 @@ class Reception:
         flow = engine.FlowState.from_json(restored.flow_json, business)
         log.info("call_resumed", from_call=dropped.call_sid, node=flow.node)
         fresh = self._fresh(business, row.call_sid, row.caller)
-        again = engine.again(business, flow, engine.Moment(fresh.started_at, row.caller))
+        again = engine.again(business, flow, _moment(fresh))
         setup = replace(
             fresh,
             flow=again.state,
@@ -274,7 +281,7 @@ class Reception:
 
     def _fresh(self, business: Business, call_sid: str, caller: str | None) -> CallSetup:
         now = datetime.now(ZoneInfo(business.timezone))
-        first = engine.begin(business, engine.Moment(now, caller))
+        first = engine.begin(business, engine.Moment(now, caller, call_id=call_sid))
         return CallSetup(
             call_id=call_sid,
             business=business,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, Field, PrivateAttr, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
@@ -20,6 +20,7 @@ SANDBOX = "sandbox"
 """The word in `IVR_REALTIME_URL` that stands for the offline model beside the service."""
 
 _ACCOUNT_SID = re.compile(r"AC\w{1,64}", re.ASCII)
+_SECRET_NAME = re.compile(r"KEY|SECRET|TOKEN|PASSWORD")
 _MODEL_NAME = re.compile(r"[\w./:@\\~-]{1,300}")
 
 
@@ -125,6 +126,12 @@ def _account_sid(value: str) -> str:
     return value
 
 
+def _hosts(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9.\-:]+(\s*,\s*[A-Za-z0-9.\-:]+)*", value):
+        raise ValueError("is not a list of host names with commas between")
+    return value
+
+
 def _model_name(value: str) -> str:
     if not _MODEL_NAME.fullmatch(value):
         raise ValueError("is not a model's name")
@@ -189,8 +196,12 @@ class Settings(BaseSettings):
     )
     drain_s: float = _env("IVR_DRAIN_S", 120.0, "120", ge=0, le=86_400, allow_inf_nan=False)
     max_calls: int = _env("IVR_MAX_CALLS", 50, "50", ge=1, le=100_000)
+    private_hosts_text: Annotated[str, AfterValidator(_hosts)] | None = _env(
+        "IVR_PRIVATE_HOSTS", None, "localhost,127.0.0.1"
+    )
     log_level: Literal["debug", "info", "warning", "error"] = _env("IVR_LOG_LEVEL", "info", "info")
     log_format: Literal["console", "json"] = _env("IVR_LOG_FORMAT", "console", "json")
+    _environment: Mapping[str, SecretStr] = PrivateAttr(default_factory=dict)
 
     @classmethod
     def settings_customise_sources(
@@ -211,10 +222,22 @@ class Settings(BaseSettings):
         source = EnvSettingsSource(cls)
         source.env_vars = {name: value.strip() for name, value in given.items() if value.strip()}
         try:
-            return cls(**source())
+            settings = cls(**source())
         except ValidationError as error:
             # From nothing: pydantic's own error may hold the value, and the value may be a secret.
             raise _config_error(error.errors(include_input=False, include_url=False)[0]) from None
+        settings._environment = _others(given)
+        return settings
+
+    @property
+    def flow_environment(self) -> Mapping[str, SecretStr]:
+        """What is not the service's own: flow files refer to it by name, and see none of it."""
+        return self._environment
+
+    @property
+    def private_hosts(self) -> tuple[str, ...]:
+        """Hosts of tools that may have private addresses: for development only."""
+        return tuple(each.strip() for each in (self.private_hosts_text or "").split(",") if each.strip())
 
     @property
     def audio_url(self) -> str:
@@ -260,7 +283,17 @@ class Settings(BaseSettings):
             self.openai_api_key,
             self.database_url,
         )
-        return tuple(secret.get_secret_value() for secret in kept if secret is not None)
+        named = (value for name, value in self.flow_environment.items() if _SECRET_NAME.search(name))
+        return tuple(secret.get_secret_value() for secret in (*kept, *named) if secret is not None)
+
+
+def _others(env: Mapping[str, str]) -> dict[str, SecretStr]:
+    """What is not the service's own: for `${NAME}` in flow files."""
+    return {
+        name: SecretStr(value.strip())
+        for name, value in env.items()
+        if value.strip() and not name.startswith(("IVR_", "TWILIO_", "OPENAI_"))
+    }
 
 
 def _config_error(details: ErrorDetails) -> ConfigError:

@@ -37,7 +37,17 @@ class Silence:
     """The caller said and pressed nothing for as long as the node waits."""
 
 
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """What came of the tool that was used with this key. `body` is JSON as it came; None where it failed."""
+
+    key: str
+    body: object
+    is_failed: bool = False
+
+
 Event = Key | KeysDone | Words | Silence
+"""What the caller does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +109,8 @@ class Outcome:
     slots: Mapping[str, Any] = field(default_factory=dict)
     secrets: Mapping[str, Any] = field(default_factory=dict)
     language: str = ""
+    use: str = ""
+    """Use this tool, and stay until it answers."""
 
 
 class NodeBase(Part):
@@ -118,10 +130,14 @@ class NodeBase(Part):
     """Where the names of slots stand that are filled."""
     TEXTS: ClassVar[tuple[Pattern, ...]] = ()
     """Where texts by language stand."""
+    TOOLS: ClassVar[tuple[Pattern, ...]] = ()
+    """Where the names of tools stand."""
     CAN_START: ClassVar[bool] = True
     """Whether a call may begin here."""
     WAITS: ClassVar[bool] = False
-    """Whether the caller is waited for here; other nodes are passed at once."""
+    """Whether the call stays here until something happens; other nodes are passed at once."""
+    NEEDS_CALLER: ClassVar[bool] = True
+    """Whether only the caller leads on from a node that waits: a circle without such a node has no end."""
 
     def enter(self, here: Here) -> Outcome:
         """The call has come here."""
@@ -129,6 +145,10 @@ class NodeBase(Part):
 
     def take(self, event: Event, here: Here) -> Outcome:
         """Something happened while the call waits here."""
+        return Outcome(progress=here.progress)
+
+    def answered(self, values: Mapping[str, Any] | None, here: Here) -> Outcome:
+        """The tool that the node waits for gave these values; None: it failed."""
         return Outcome(progress=here.progress)
 
     def awaits(self, here: Here) -> Awaited | None:

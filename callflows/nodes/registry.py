@@ -12,6 +12,7 @@ from callflows.nodes.menu import MenuNode
 from callflows.nodes.routes import BranchNode, HoursNode, LanguageNode
 from callflows.nodes.say import SayNode
 from callflows.nodes.talk import Talk
+from callflows.nodes.tool import ToolNode
 
 AnyNode = (
     Talk
@@ -21,6 +22,7 @@ AnyNode = (
     | HoursNode
     | BranchNode
     | LanguageNode
+    | ToolNode
     | TransferNode
     | HangUpNode
 )

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from callflows import engine
 from ivr.core.events import Usage
 from ivr.core.latency import Latency
 from memory.model import CallSnapshot, Exchange
@@ -230,6 +231,9 @@ class ReportTurn:
     """Of the caller's audio, which is transcribed too."""
 
 
+UseTool = engine.UseTool
+"""Use one of the business's tools, once for each key; answered by `ToolAnswered`."""
+
 LineCommand = SendMedia | SendMark | SendClear
 ModelCommand = Hear | UpdateSession | StartReply | CancelReply | ForgetItem
 Command = (
@@ -243,5 +247,6 @@ Command = (
     | TransferCall
     | EndCall
     | LeaveCall
+    | UseTool
     | ReportTurn
 )

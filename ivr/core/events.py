@@ -211,6 +211,15 @@ class CeilingReached:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolAnswered:
+    """What came of a `UseTool` command, once for its key. `body` is JSON as it came; None where it failed."""
+
+    key: str
+    body: object
+    is_failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """The worker's pacing tick, or a deadline the core asked for."""
 
@@ -236,4 +245,4 @@ ModelEvent = (
     | ModelFault
     | ModelLost
 )
-Event = LineEvent | ModelEvent | Recalled | CeilingReached | Tick | Handover
+Event = LineEvent | ModelEvent | Recalled | CeilingReached | ToolAnswered | Tick | Handover

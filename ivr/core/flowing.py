@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from callflows import engine
 from ivr.core.asking import Asking
-from ivr.core.commands import EndReason
+from ivr.core.commands import CallOutput, EndReason, UseTool
 from ivr.core.records import Ending, OwnWords, ReplyKind
 from ivr.core.setup import CallSetup
 
@@ -24,6 +24,7 @@ class Flowing:
         self.is_ending = False
         """The end is being said: nothing the caller does changes that."""
         self._kept_keys: list[str] = []
+        self._tools: list[UseTool] = []
         self._awaited: engine.Awaited | None = None
         self._awaited_at: engine.FlowState | None = None
         self.carry(engine.Step(asking.flow, setup.first))
@@ -54,7 +55,7 @@ class Flowing:
         """An entry has begun and may go on."""
         return bool(self._asking.flow.progress.keys)
 
-    def take(self, event: engine.Event, now_ms: float) -> None:
+    def take(self, event: engine.Event | engine.ToolAnswer, now_ms: float) -> None:
         """Let the flow act on an event; what was to be said before is out of date."""
         if not self.is_ending:
             moment = self._asking.moment(now_ms)
@@ -72,10 +73,20 @@ class Flowing:
             self.is_ending = True
         else:
             self._asking.flow = step.state
+            self._tools += [action for action in step.actions if isinstance(action, UseTool)]
 
     def next_words(self) -> OwnWords | None:
         """What is to be said next; it is then no longer kept here."""
         return self._queue.popleft() if self._queue else None
+
+    def take_tools(self) -> list[UseTool]:
+        """Tools that are to be used now."""
+        tools, self._tools = self._tools, []
+        return tools
+
+    def awaits_tool(self) -> bool:
+        """The model waits for an answer of a tool: silence is nobody's fault."""
+        return not self.listens() and self._asking.flow.using is not None
 
     def has_words(self) -> bool:
         """Something is still to be said."""
@@ -114,6 +125,9 @@ def _words_of(step: engine.Step) -> Sequence[OwnWords]:
             case engine.Say(text, audio, interruptible):
                 said = OwnWords(ReplyKind.STEP, text, audio=audio, interruptible=interruptible)
                 words.append(_joined(words.pop(), said) if words and _can_join(words[-1], said) else said)
+            case engine.Told(name, arguments, output):
+                told = CallOutput(f"tool-{step.state.uses}", name, arguments, output)
+                words.append(OwnWords(ReplyKind.STEP, "", told=told))
             case engine.Begin():
                 words.append(OwnWords(ReplyKind.STEP, "", begins=True))
             case engine.Transfer(target, number, say):

@@ -3,7 +3,8 @@
 from callflows import engine
 from ivr.core.deadlines import Deadline
 from ivr.core.dialogue import Dialogue
-from ivr.core.records import OwnWords, ReplyKind
+from ivr.core.events import ToolAnswered
+from ivr.core.records import OwnWords, ReplyKind, Turn
 from ivr.core.turns import Playout, Reply, Sign
 
 FLOW_WORDS_MS = 3_000
@@ -31,7 +32,7 @@ class FlowDialogue(Dialogue):
             self._show(Sign.KEYED, now_ms)
             self.flow_takes(engine.Key(digit), now_ms)
 
-    def flow_takes(self, event: engine.Event, now_ms: float) -> None:
+    def flow_takes(self, event: engine.Event | engine.ToolAnswer, now_ms: float) -> None:
         """Let the flow act; what we wanted to say before is out of date."""
         if self._own_words is not None and self._own_words.kind is not ReplyKind.OPENING:
             self._own_words = None
@@ -39,16 +40,34 @@ class FlowDialogue(Dialogue):
         self._await_key(now_ms)
         self.out.append(self._keeping.snapshot())
 
+    def tool_answered(self, event: ToolAnswered, now_ms: float) -> None:
+        """A tool that the flow, or the model, has used."""
+        self.flow_takes(engine.ToolAnswer(event.key, event.body, event.is_failed), now_ms)
+
     def move_on(self, now_ms: float) -> None:
-        """See `Dialogue`; then what the flow has still to say, and keys that had to wait."""
+        """See `Dialogue`; then tools that are to be used, what the flow has still to say, keys that had to wait."""
         super().move_on(now_ms)
+        if tools := self.flowing.take_tools():
+            self.out += [self._keeping.snapshot(), *tools]
         if self.is_over or self.turns.reply is Reply.AWAY:
             return
         while self._may_press() and (key := self.flowing.next_key()):
             self.key(key, now_ms)
         if self._own_words is None and self.turns.is_resting() and not self._is_turn_due():
-            self._own_words = self.flowing.next_words()
-            self._say_waiting(now_ms)
+            words = self.flowing.next_words()
+            if words is not None and words.told is not None:
+                self._tell(words, now_ms)
+            else:
+                self._own_words = words
+                self._say_waiting(now_ms)
+
+    def _tell(self, words: OwnWords, now_ms: float) -> None:
+        """Have the model go on with what came of its function: an answer to a turn in which nobody spoke."""
+        outputs = [words.told] if words.told is not None else []
+        self._answering = Turn(
+            self._hearing.open.no, outputs=outputs, may_defer=False, settled=True, told=words
+        )
+        self._show(Sign.SAY, now_ms)
 
     def deadline(self, name: Deadline, now_ms: float) -> None:
         """See `Dialogue`."""
@@ -137,7 +156,13 @@ class FlowDialogue(Dialogue):
 
     def _reopen_turn(self, now_ms: float) -> None:
         turn = self._answering
-        if turn is not None and turn.settled:
+        if turn is not None and turn.told is not None:
+            self._answering = None
+            if self.turns.reply is Reply.AWAY:
+                self.flowing.put_back(turn.told)
+            else:  # the caller speaks first; the model knows the answer when it answers that
+                self._hearing.open.outputs += turn.outputs
+        elif turn is not None and turn.settled:
             self._answering = None
             self.out += self._keeping.keep_unanswered(turn, now_ms)
         super()._reopen_turn(now_ms)

@@ -96,14 +96,18 @@ class Functions:
         if name in DIRECTIVES:
             return self._directive(DIRECTIVES[name], arguments, situation, audible=audible)
         if name == START_AFRESH.name and situation.may_start_afresh:
-            fresh = engine.begin(self._business, moment)
+            fresh = engine.begin(self._business, moment, flow.uses)
             return Outcome("started afresh", FlowStep(fresh.state, fresh.actions))
         step = engine.apply(self._business, flow, name, arguments, moment)
         if isinstance(step, engine.Refused):
             return _refusal(step.code, step.message)
         if audible and step.actions and all(isinstance(a, engine.Moved) for a in step.actions):
             return _refusal("already_speaking", "call this before saying anything")
-        return Outcome(step.output, FlowStep(step.state, tuple(step.actions)))
+        actions = tuple(step.actions)
+        if audible and any(isinstance(action, engine.UseTool) for action in actions):
+            # It has said itself that it takes a moment.
+            actions = tuple(action for action in actions if not isinstance(action, engine.Say))
+        return Outcome(step.output, FlowStep(step.state, actions))
 
     def _directive(
         self, directive: Directive, arguments: str, situation: Situation, *, audible: bool

@@ -62,6 +62,8 @@ class Turn:
     """The state snapshot the model was last shown for this turn."""
     settled: bool = False
     """The flow has acted upon it: speech that follows is a turn of its own."""
+    told: "OwnWords | None" = None
+    """Nobody's words: the model is to go on with what came of a function."""
 
     def has_all_words(self) -> bool:
         """Every item's transcription has ended, one way or the other."""
@@ -155,6 +157,8 @@ class OwnWords:
     interruptible: bool = True
     begins: bool = False
     """No text: the model itself begins to speak, in the part of the flow it has come to."""
+    told: CallOutput | None = None
+    """No text: the model goes on with what came of a function of its own, later than it called it."""
 
     def spoken(self) -> "OwnWords":
         """The same words by voice, without a file."""

@@ -28,6 +28,7 @@ from ivr.core.events import (
     SpeechStarted,
     SpeechStopped,
     Tick,
+    ToolAnswered,
     TranscriptDelta,
     TranscriptDone,
     TranscriptFailed,
@@ -116,6 +117,7 @@ class CallCore:
             ModelLost: self._model_lost,
             Recalled: self._recalled,
             CeilingReached: self._ceiling,
+            ToolAnswered: self._tool_answered,
             Tick: self._ignore,
             Handover: self._handover,
         }
@@ -292,6 +294,9 @@ class CallCore:
     def _recalled(self, event: Recalled, now_ms: float) -> None:
         self._dialogue.recalled(event, now_ms)
 
+    def _tool_answered(self, event: ToolAnswered, now_ms: float) -> None:
+        self._dialogue.tool_answered(event, now_ms)
+
     # -- our own side -------------------------------------------------------------------------------------------
 
     def _handover(self, _: Handover, now_ms: float) -> None:
@@ -336,7 +341,7 @@ class CallCore:
 
         Noise without words does not start the count anew.
         """
-        if not self._dialogue.turns.is_resting():
+        if not self._dialogue.turns.is_resting() or self._dialogue.flowing.awaits_tool():
             self._deadlines.clear(Deadline.SILENCE)
         elif not self._deadlines.has(Deadline.SILENCE):
             # What was just said is not yet a turn, or not yet known to be none.

@@ -81,7 +81,7 @@ class Steering:
 
     def _move(self, name: str, step: FlowStep, reply: SpokenReply, steered: Steered) -> None:
         """The flow goes on: by what it has to say itself, if it has."""
-        if any(isinstance(action, engine.Say | engine.Begin) for action in step.actions):
+        if any(isinstance(action, engine.Say | engine.Begin | engine.UseTool) for action in step.actions):
             self._flowing.carry(engine.Step(step.state, step.actions))
         else:
             reply.ending = _ending(step)

@@ -170,3 +170,27 @@ def test_a_demo_token_takes_the_place_of_a_missing_one() -> None:
     token = Settings.load({}).with_auth_token("made").twilio_auth_token
     assert token is not None
     assert token.get_secret_value() == "made"
+
+
+def test_flow_files_see_what_is_not_the_service_s_own_and_logs_hide_it() -> None:
+    settings = Settings.load(
+        {
+            "SHOP_KEY": "k3y",
+            "SHOP_URL": "x",
+            "OPENAI_API_KEY": "sk-1",
+            "IVR_LOG_LEVEL": "info",
+            "EMPTY_KEY": " ",
+        }
+    )
+    assert settings.flow_environment.keys() == {"SHOP_KEY", "SHOP_URL"}
+    assert settings.with_sandbox().flow_environment.keys() == {"SHOP_KEY", "SHOP_URL"}
+    assert set(settings.secrets()) == {"sk-1", "k3y"}
+    assert "k3y" not in repr(settings)
+
+
+def test_hosts_that_may_be_private() -> None:
+    assert Settings.load({}).private_hosts == ()
+    assert Settings.load({"IVR_PRIVATE_HOSTS": "localhost, 127.0.0.1"}).private_hosts == (
+        "localhost",
+        "127.0.0.1",
+    )

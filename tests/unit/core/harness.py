@@ -169,6 +169,9 @@ class World:
         self.latency_ms = 15.0
         self.recall_ms: float | None = 50
         self.window = Window()
+        self.tool_ms: float | None = 1_000
+        self.tool_body: object = None
+        """What tools answer; None: they fail."""
         self.files: set[str] = set()
         self.refused_opens = 0
         self.phone = Phone()
@@ -356,6 +359,9 @@ class World:
                 self._at(self.now_ms + 30, done, f"reply:{reply_id}")
             case do.Recall(turn_no, query) if self.recall_ms is not None:
                 self._at(self.now_ms + self.recall_ms, ev.Recalled(turn_no, self.window, query), "own")
+            case do.UseTool(key, _) if self.tool_ms is not None:
+                answer = ev.ToolAnswered(key, self.tool_body, is_failed=self.tool_body is None)
+                self._at(self.now_ms + self.tool_ms, answer, "own")
             case do.ReopenModel(delay_ms):
                 self._at(self.now_ms + delay_ms + 100, ev.ModelReady("s"), "open")
 
