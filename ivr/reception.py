@@ -232,6 +232,7 @@ class Reception:
             resumed=restored.resumed,
             exchange_no=restored.exchange_no,
             speed=restored.speed,
+            silence_ms=restored.silence_ms,
         )
         return Beginning(setup, row.resumed_from)
 
@@ -276,6 +277,7 @@ class Reception:
             opening=engine.resume_offer(business, flow, topic),
             resumed=True,
             speed=restored.speed,
+            silence_ms=restored.silence_ms,
         )
         return Beginning(setup, dropped.call_sid)
 

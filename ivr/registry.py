@@ -127,7 +127,12 @@ class Registry:
                 return Ended()
             flow = replace(FlowState.from_json(restored.flow_json, business), ended="", target="")
             snapshot = snapshot_of(
-                flow, restored.exchange_no, restored.speed, resumed=restored.resumed, opening=NOBODY_ANSWERED
+                flow,
+                restored.exchange_no,
+                restored.speed,
+                restored.silence_ms,
+                resumed=restored.resumed,
+                opening=NOBODY_ANSWERED,
             )
             await self._store.reopen_call(call_sid, snapshot)
         return GoOn()

@@ -61,9 +61,17 @@ class Asking:
         """See `directives.Controls`."""
         self.delivery.set(speed, asked=asked)
 
-    def set_silence(self, silence_ms: int) -> None:
+    @property
+    def asked_silence_ms(self) -> int | None:
+        """D_VAD that the caller asked for; `None`: they did not."""
+        return self._threshold.asked_ms
+
+    def set_silence(self, silence_ms: int, *, asked: bool) -> None:
         """See `directives.Controls`."""
-        self._threshold.ask(silence_ms)
+        if asked:
+            self._threshold.ask(silence_ms)
+        else:
+            self._threshold.suit(silence_ms)
 
     def set_instruction(self, text: str) -> None:
         """See `directives.Controls`."""
@@ -150,9 +158,8 @@ class Asking:
         lines = [
             "[state of the call, for your decisions; not said by the caller]",
             f"caller's speaking rate: {self.delivery.rate.shown()}{self._suggestion()}",
-            f"network: concealed_ms={network.concealed_ms:.0f} "
-            f"silence_concealed_ms={network.silence_concealed_ms:.0f} stall_ms={network.stall_ms:.0f}",
-            f"runtime: speed={self.delivery.speed:g} ({self.delivery.by}) silence_ms={self.silence_ms}",
+            f"network: {network.shown()}",
+            f"runtime: speed={self.delivery.speed:g} ({self.delivery.by}) {self._threshold.shown()}",
         ]
         local = self.moment(now_ms).now
         if local is not None:

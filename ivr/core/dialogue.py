@@ -219,6 +219,7 @@ class Dialogue:
         if done.status is ReplyStatus.COMPLETED and not reply.is_file():
             self._asking.delivery.spoke(reply.text, reply.audio_ms, reply.speed)
         self.out += steered.orders
+        self._patience.watch(now_ms)
         if steered.moved:
             self.out.append(self._keeping.snapshot())
         if steered.words is not None:

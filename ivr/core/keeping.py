@@ -73,7 +73,13 @@ class Keeping:
         """The state that another worker needs."""
         asking = self._asking
         return SaveSnapshot(
-            snapshot_of(asking.flow, self._pages.next_no, asking.delivery.state(), resumed=asking.resumed)
+            snapshot_of(
+                asking.flow,
+                self._pages.next_no,
+                asking.delivery.state(),
+                asking.asked_silence_ms,
+                resumed=asking.resumed,
+            )
         )
 
     def _keep(self, turn: Turn, heard: Heard, reply: SpokenReply | None, now_ms: float) -> list[Command]:

@@ -29,6 +29,14 @@ class NetworkState:
     stall_ms: float = 0.0
     loss_rate: float = 0.0
 
+    def shown(self) -> str:
+        """As the model is told it: one line, whole ms."""
+        since = "never" if self.since_concealment_ms is None else f"{self.since_concealment_ms:.0f}"
+        return (
+            f"concealed_ms={self.concealed_ms:.0f} silence_concealed_ms={self.silence_concealed_ms:.0f} "
+            f"since_concealment_ms={since} stall_ms={self.stall_ms:.0f}"
+        )
+
 
 @dataclass(slots=True)
 class Reception:

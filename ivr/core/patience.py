@@ -8,7 +8,7 @@ from callflows.model import Orchestration
 from ivr.core.deadlines import Deadline, Deadlines
 from ivr.core.hearing import Hearing
 from ivr.core.records import Turn
-from ivr.core.setup import Tuning
+from ivr.core.setup import CallSetup
 from ivr.core.silence import Silence
 from ivr.core.threshold import Threshold
 from ivr.core.turns import Reply
@@ -26,21 +26,14 @@ class Patience:
     A turn is held at most until its hard deadline, counted from its boundary, whoever holds it and why.
     """
 
-    def __init__(
-        self,
-        mode: Orchestration,
-        hearing: Hearing,
-        silence: Silence,
-        deadlines: Deadlines,
-        tuning: Tuning,
-    ) -> None:
-        self._mode = mode
+    def __init__(self, setup: CallSetup, hearing: Hearing, silence: Silence, deadlines: Deadlines) -> None:
+        self._mode = setup.business.orchestration
+        self._tuning = setup.tuning
         self._hearing = hearing
         self._silence = silence
         self._deadlines = deadlines
-        self._tuning = tuning
         self._soft_ms = self._hard_ms = 0.0
-        self.threshold = Threshold(tuning.silence_ms)
+        self.threshold = Threshold(setup.tuning.silence_ms, setup.silence_ms)
 
     @property
     def is_local(self) -> bool:
@@ -130,6 +123,11 @@ class Patience:
             return False
         self._deadlines.set(Deadline.RESTORE, now_ms + HEALTHY_MS)
         return True
+
+    def watch(self, now_ms: float) -> None:
+        """Whoever changed D_VAD, and not because the caller asked: it is normal again once the line is well."""
+        if not (self.threshold.is_normal or self._deadlines.has(Deadline.RESTORE)):
+            self._deadlines.set(Deadline.RESTORE, now_ms + HEALTHY_MS)
 
     def restore(self, now_ms: float) -> bool:
         """D_VAD back to normal, if the line has been healthy for long enough. Returns whether it changed."""

@@ -76,8 +76,7 @@ class CallCore:
         self._deadlines = Deadlines()
         delivery = Delivery(setup.business.language, setup.voice, setup.speed)
         self._hearing = Hearing(delivery.rate, self._media, setup.tuning.prefix_ms)
-        mode, silence = setup.business.orchestration, self._media.silence
-        patience = Patience(mode, self._hearing, silence, self._deadlines, setup.tuning)
+        patience = Patience(setup, self._hearing, self._media.silence, self._deadlines)
         self._asking = Asking(setup, self._hearing, delivery, patience.threshold, self._network, now_ms)
         self._dialogue = FlowDialogue(setup, self._hearing, self._asking, patience, self._deadlines)
         self._playback = self._dialogue.saying.playback

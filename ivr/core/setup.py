@@ -7,6 +7,7 @@ from typing import Any
 from callflows.engine import Action, FlowState
 from callflows.model import Business
 from ivr.core.speaking import SpeedBy, SpeedState, VoiceProfile
+from ivr.core.threshold import LONGEST_MS, SHORTEST_MS
 from memory.model import CallSnapshot
 
 SNAPSHOT_VERSION = 1
@@ -65,6 +66,8 @@ class CallSetup:
     started_at: datetime | None = None
     """The business's local time at the start, so that the model can be told the time."""
     speed: SpeedState = field(default_factory=SpeedState)
+    silence_ms: int | None = None
+    """D_VAD that the caller asked for before: in an earlier stream, or in the call that goes on here."""
     voice: VoiceProfile | None = None
     """What our voice's speed setting comes to; `None`: nobody knows, so it is never matched to the caller's."""
     unsupported: frozenset[str] = frozenset()
@@ -77,9 +80,17 @@ class CallSetup:
 
 
 def snapshot_of(
-    flow: FlowState, exchange_no: int, speed: SpeedState, *, resumed: bool, opening: str = ""
+    flow: FlowState,
+    exchange_no: int,
+    speed: SpeedState,
+    silence_ms: int | None,
+    *,
+    resumed: bool,
+    opening: str = "",
 ) -> CallSnapshot:
-    """The journalled state, small and JSON-compatible. `opening`: what a stream that goes on says first."""
+    """The journalled state, small and JSON-compatible. `silence_ms`: D_VAD if the caller asked for one; `opening`:
+    what a stream that goes on says first.
+    """
     state = {
         "flow": flow.to_json(),
         "exchange_no": exchange_no,
@@ -88,6 +99,8 @@ def snapshot_of(
         "rates": list(speed.rates),
         "resumed": resumed,
     }
+    if silence_ms is not None:
+        state["silence_ms"] = silence_ms
     if opening:
         state["opening"] = opening
     return CallSnapshot(SNAPSHOT_VERSION, state)
@@ -102,6 +115,7 @@ class Restored:
     speed: SpeedState
     resumed: bool
     opening: str = ""
+    silence_ms: int | None = None
 
 
 def restore(snapshot: CallSnapshot | None) -> Restored:
@@ -115,7 +129,14 @@ def restore(snapshot: CallSnapshot | None) -> Restored:
         _speed_of(state),
         bool(state.get("resumed")),
         str(state.get("opening", "")),
+        _silence_of(state),
     )
+
+
+def _silence_of(state: dict[str, Any]) -> int | None:
+    silence_ms = state.get("silence_ms")
+    is_known = isinstance(silence_ms, int) and SHORTEST_MS <= silence_ms <= LONGEST_MS
+    return silence_ms if is_known else None
 
 
 def _speed_of(state: dict[str, Any]) -> SpeedState:

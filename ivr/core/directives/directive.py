@@ -18,8 +18,8 @@ class Controls(Protocol):
         """The voice's speed, from the next reply on. `asked`: the caller wanted it, so no measurement changes it."""
         ...
 
-    def set_silence(self, silence_ms: int) -> None:
-        """D_VAD of later boundaries."""
+    def set_silence(self, silence_ms: int, *, asked: bool) -> None:
+        """D_VAD of later boundaries. Not `asked` by the caller: until the line has been well for a while."""
         ...
 
     def set_instruction(self, text: str) -> None:

@@ -146,6 +146,7 @@ class World:
         tuning: Tuning | None = None,
         voice: VoiceProfile | None = None,
         speed: SpeedState | None = None,
+        silence_ms: int | None = None,
         model_after_ms: float = 300,
         call_id: str = "CA1",
     ) -> None:
@@ -160,6 +161,7 @@ class World:
             opening=self.business.greeting if opening is None else opening,
             resumed=resumed,
             speed=speed or SpeedState(),
+            silence_ms=silence_ms,
             voice=voice,
             tuning=tuning or Tuning(),
         )

@@ -18,7 +18,7 @@ from tests.unit.core.lossy import orchestrated
 VALID: dict[str, list[dict[str, Any]]] = {
     "set_response_instruction": [{"text": "Be brief."}],
     "set_response_speed": [{"speed": 0.25}, {"speed": 1.5}, {"speed": 1, "asked": False}],
-    "set_vad_silence_duration": [{"silence_ms": 200}, {"silence_ms": 5_000}],
+    "set_vad_silence_duration": [{"silence_ms": 200}, {"silence_ms": 5_000, "asked": False}],
     "defer_response": [{}, {"reason": "a hole in the last word"}],
 }
 INVALID: list[tuple[str, dict[str, Any], str]] = [
@@ -34,6 +34,7 @@ INVALID: list[tuple[str, dict[str, Any], str]] = [
     ("set_vad_silence_duration", {"silence_ms": 199}, "out_of_range"),
     ("set_vad_silence_duration", {"silence_ms": 5_001}, "out_of_range"),
     ("set_vad_silence_duration", {"silence_ms": None}, "bad_type"),
+    ("set_vad_silence_duration", {"silence_ms": 900, "asked": "no"}, "bad_type"),
     ("defer_response", {"reason": 5}, "bad_type"),
 ]
 
@@ -47,8 +48,8 @@ class Recorded:
     def set_speed(self, speed: float, *, asked: bool) -> None:
         self.done.append(("speed", (speed, asked)))
 
-    def set_silence(self, silence_ms: int) -> None:
-        self.done.append(("silence", silence_ms))
+    def set_silence(self, silence_ms: int, *, asked: bool) -> None:
+        self.done.append(("silence", (silence_ms, asked)))
 
     def set_instruction(self, text: str) -> None:
         self.done.append(("instruction", text))
@@ -118,7 +119,7 @@ def test_any_arguments_are_an_effect_or_a_refusal_and_no_effect_is_out_of_range(
     outcome.apply(controls)
     for what, value in controls.done:
         assert what != "speed" or 0.25 <= value[0] <= 1.5
-        assert what != "silence" or 200 <= value <= 5_000
+        assert what != "silence" or 200 <= value[0] <= 5_000
 
 
 def test_effects() -> None:
@@ -129,7 +130,7 @@ def test_effects() -> None:
         effect.apply(controls)
         assert effect.defers is (name == "defer_response")
         assert effect.changes_session is (name in ("set_response_speed", "set_vad_silence_duration"))
-    assert controls.done == [("instruction", "Be brief."), ("speed", (0.25, True)), ("silence", 200)]
+    assert controls.done == [("instruction", "Be brief."), ("speed", (0.25, True)), ("silence", (200, True))]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,13 @@
 """Turns over a line that loses and delays: who holds an answer back, for how long, and what becomes of it."""
 
+import json
+
 import pytest
 
 from ivr.core import commands as do
 from ivr.core import events as ev
+from ivr.core.setup import restore
+from memory.model import CallSnapshot
 from tests.unit.core.harness import START_MS, Answer, calling, speech
 from tests.unit.core.lossy import LossyWorld
 
@@ -300,6 +304,53 @@ def test_what_the_caller_asked_for_is_what_the_threshold_goes_back_to() -> None:
     world.run(12_000)
     assert world.silences()[-1] == 1_200
     assert world.silences()[1] > 1_200
+
+
+def test_what_only_suits_the_line_lasts_until_the_line_is_well() -> None:
+    patient = calling(("set_vad_silence_duration", '{"silence_ms": 1200, "asked": false}'))
+    world = LossyWorld(patient, speech("Say that again?"), mode="model")
+    world.greet()
+    world.speaks("When do you open?", 1_000)
+    world.run(12_000)
+    assert world.silences() == [1_200, 500]
+    assert "silence_ms=1200 (for this line; else 500)" in str(world.asked()[1].input[-1])
+    assert world.of(do.UpdateSession)[-1].config.silence_ms == 500
+
+
+def test_a_quick_answer_that_was_asked_for_is_quick_in_the_call_that_resumes() -> None:
+    quick = calling(("set_vad_silence_duration", '{"silence_ms": 300}'))
+    before = LossyWorld(quick, speech("I will."), mode="joint")
+    before.greet()
+    before.speaks("Answer as soon as I finish.", 1_000)
+    before.run(6_000)
+    state = json.loads(json.dumps(before.of(do.SaveSnapshot)[-1].snapshot.state))
+    silence_ms = restore(CallSnapshot(1, state)).silence_ms
+    assert silence_ms == 300
+    after = LossyWorld(speech("At nine."), resumed=True, silence_ms=silence_ms)
+    assert after.core.config().silence_ms == 300
+    after.greet()
+    after.speaks("When do you open?", 1_000)
+    after.run(6_000)
+    assert "silence_ms=300 (asked)" in str(after.asked()[0].input[-1])
+
+
+@pytest.mark.parametrize("stored", [None, 0, 199, 5_001, "300", 2.5, []])
+def test_a_stored_threshold_that_nobody_can_have_asked_for_is_none(stored: object) -> None:
+    assert restore(CallSnapshot(1, {"silence_ms": stored})).silence_ms is None
+
+
+def test_the_model_is_told_how_long_ago_the_line_lost_something() -> None:
+    world = LossyWorld(speech("Yes."), speech("At nine."), mode="joint")
+    world.greet()
+    world.speaks("Are you there?", 1_000)
+    world.run(8_000)
+    assert "since_concealment_ms=never" in str(world.asked()[0].input[-1])
+    world.speaks("When do you open?", 1_000)
+    world.lose(200)
+    world.run(8_000)
+    said = str(world.asked()[1].input[-1])
+    # the rest of the second, D_VAD and the way to the words
+    assert 1_300 <= int(said.partition("since_concealment_ms=")[2].split()[0]) <= 2_000
 
 
 def test_answer_as_soon_as_i_finish_does_not_make_a_hole_an_end() -> None:
