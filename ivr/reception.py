@@ -100,7 +100,8 @@ def _moment(setup: CallSetup) -> engine.Moment:
 def policy_of(business: Business) -> Policy:
     """The business's choice of memory, in memory's terms."""
     chosen = business.memory
-    return Policy(StrategyName(chosen.strategy), chosen.budget_tokens, chosen.audio_turns)
+    languages = (business.language, *business.languages)
+    return Policy(StrategyName(chosen.strategy), chosen.budget_tokens, chosen.audio_turns, languages)
 
 
 class Reception:

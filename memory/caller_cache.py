@@ -6,12 +6,13 @@ whichever process. One caller of one business is one entry; entries share nothin
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from memory.caller_pages import CallerPages, Changes
 from memory.model import Owner
 from memory.scan import Ints
-from memory.store_search import SearchStore
+from memory.store_search import ENGLISH, SearchStore
 
 CACHE_BYTES = 256 * 1024 * 1024
 """About 80,000 pages: a page's two vectors are 3 kB."""
@@ -44,9 +45,17 @@ class CallerCache:
         self._entries: OrderedDict[tuple[Owner, str], _Entry] = OrderedDict()
 
     async def past(
-        self, owner: Owner, model: str, query: str, call_id: str, resumed_from: str | None = None
+        self,
+        owner: Owner,
+        model: str,
+        query: str,
+        call_id: str,
+        resumed_from: str | None = None,
+        languages: Sequence[str] = ENGLISH,
     ) -> Past:
         """The caller's pages with this model's vectors, as the database has them now.
+
+        `languages` are those that the pages may be in.
 
         Raises: `ValueError` for nobody; `StorageUnavailable`, `StorageFault`.
         """
@@ -56,7 +65,7 @@ class CallerCache:
         async with entry.lock:
             while True:
                 changes = await self._store.changes(
-                    owner, entry.pages.cursor, model, query, call_id, resumed_from
+                    owner, entry.pages.cursor, model, query, call_id, resumed_from, languages
                 )
                 _take_in(entry, changes)
                 if changes.is_last and entry.pages.cursor == changes.cursor:

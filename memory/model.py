@@ -39,6 +39,8 @@ class Exchange:
     interrupted: bool = False
     user_item_id: str = ""
     flow_node: str = ""
+    language: str = "en"
+    """The tag of the language that was spoken."""
     usage: dict[str, Any] = field(default_factory=dict, hash=False)
     states: dict[str, Any] = field(default_factory=dict, hash=False)
 

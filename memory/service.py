@@ -212,11 +212,11 @@ class Memory:
         asked = parties.without_names(query)
         reads_all = STRATEGIES[policy.strategy].reads_all
         if not has_words(asked):
-            past = await self._past(owner, call_id, resumed_from, "")
+            past = await self._past(owner, call_id, resumed_from, "", policy)
             recent = past.pages.latest(past.call_ids, RECENT_PAGES)
             return Searched(recent, past.pages.all() if reads_all else recent, {}, False)
         past, vector = await asyncio.gather(
-            self._past(owner, call_id, resumed_from, asked), self._embedded(asked)
+            self._past(owner, call_id, resumed_from, asked, policy), self._embedded(asked)
         )
         with self._stage("search"):
             scan = past.pages.scan(past.asked_terms, vector, asked)
@@ -239,9 +239,13 @@ class Memory:
                 recent, [*past.pages.pages(found.keys() - known), *recent], found, has_words_asked
             )
 
-    async def _past(self, owner: Owner, call_id: str, resumed_from: str | None, query: str) -> CallerPast:
+    async def _past(
+        self, owner: Owner, call_id: str, resumed_from: str | None, query: str, policy: Policy
+    ) -> CallerPast:
         with self._stage("search"):
-            return await self._cache.past(owner, self._model(), query, call_id, resumed_from)
+            return await self._cache.past(
+                owner, self._model(), query, call_id, resumed_from, policy.languages
+            )
 
     async def _embedded(self, query: str) -> list[float] | None:
         with self._stage("embed"):

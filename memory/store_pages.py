@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from memory.database import Database, check_business, check_owner, clean_json, clean_text
 from memory.errors import WrongDimension
 from memory.jobqueue import enqueue_page
+from memory.languages import configuration_of
 from memory.model import CallSnapshot, Exchange, Owner, Page
 from memory.schema import VECTOR_DIMENSION, calls, page_vectors, pages
 from memory.store_calls import lock_call, snapshot_json
@@ -289,4 +290,5 @@ def _page_values(owner: Owner, exchange: Exchange, audio: AudioPaths) -> dict[st
         "flow_node": exchange.flow_node,
         "usage": clean_json(exchange.usage),
         "states": clean_json(exchange.states),
+        "text_config": func.memory_config(configuration_of(exchange.language)),
     }

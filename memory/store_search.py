@@ -9,6 +9,7 @@ from sqlalchemy import text
 
 from memory.caller_pages import Changes, Cursor, PageTerms, SideVectors, unpacked
 from memory.database import Database, check_owner, clean_text
+from memory.languages import configuration_of
 from memory.model import Owner, Page
 from memory.scan import NO_COSINES, NO_PAGES, CallerScan, Cosines, Floats, Ints, Terms
 from memory.schema import VECTOR_DIMENSION
@@ -19,7 +20,7 @@ from memory.store_pages import RESUME_CHAIN_MAX, Side, check_vector
 # words can be read while the query is still being embedded.
 WORDS = text(
     """
-    SELECT memory_terms('english', :words) AS asked_hashes,
+    SELECT memory_asked(:configs, :words) AS asked_hashes,
         string_agg(int8send(page_id), ''::bytea) AS page_ids,
         string_agg(int4send(hashtext(call_id)), ''::bytea) AS call_ids,
         string_agg(user_terms, ''::bytea) AS user_hashes,
@@ -70,7 +71,7 @@ CHANGES: LiteralString = """
         WHERE business_id = %(business_id)s AND caller = %(caller)s
             AND resumed_from IS NOT NULL AND chain.back < %(chain_max)s
     )
-    SELECT memory_terms('english', %(words)s),
+    SELECT memory_asked(%(configs)s, %(words)s),
         (SELECT array_agg(call_sid ORDER BY back) FROM chain),
         (SELECT ARRAY[revision, erased_at] FROM caller_revisions
             WHERE business_id = %(business_id)s AND caller = %(caller)s),
@@ -86,6 +87,7 @@ CHANGES: LiteralString = """
         (SELECT page_ids FROM vectors), (SELECT sides FROM vectors), (SELECT embeddings FROM vectors)
     FROM changed
 """
+ENGLISH = ("en",)
 BATCH_PAGES = 200
 """Pages a round trip: taking in more at once would hold up the calls beside it."""
 
@@ -94,10 +96,17 @@ class SearchStore(Database):
     """The statements behind every recall: exact, one pass over what is the caller's."""
 
     async def changes(
-        self, owner: Owner, since: Cursor, model: str, query_text: str, call_id: str, resumed_from: str | None
+        self,
+        owner: Owner,
+        since: Cursor,
+        model: str,
+        query_text: str,
+        call_id: str,
+        resumed_from: str | None,
+        languages: Sequence[str] = ENGLISH,
     ) -> Changes:
         """What of the caller's pages changed since, at most `BATCH_PAGES` of them; what the query's stems are; which
-        call was resumed by this one, and so on.
+        call was resumed by this one, and so on. `languages` are tags of those that the pages may be in.
 
         Raises: `ValueError` for nobody, who owns no pages.
         """
@@ -112,6 +121,7 @@ class SearchStore(Database):
             "batch": BATCH_PAGES,
             "model": model,
             "words": clean_text(query_text),
+            "configs": _configurations(languages),
             "call_id": call_id,
             "resumed_from": resumed_from,
             "chain_max": RESUME_CHAIN_MAX,
@@ -119,17 +129,24 @@ class SearchStore(Database):
         return _changes(await self.read_row(owner.business_id, CHANGES, values), since)
 
     async def scan(
-        self, owner: Owner, query_text: str, query_vector: Sequence[float] | None, model: str
+        self,
+        owner: Owner,
+        query_text: str,
+        query_vector: Sequence[float] | None,
+        model: str,
+        languages: Sequence[str] = ENGLISH,
     ) -> CallerScan:
         """Words and cosines together. Empty for nobody. Raises: as `cosines`."""
-        scan = await self.scan_words(owner, query_text)
+        scan = await self.scan_words(owner, query_text, languages)
         return (
             scan
             if query_vector is None
             else scan.with_cosines(await self.cosines(owner, query_vector, model))
         )
 
-    async def scan_words(self, owner: Owner, query_text: str) -> CallerScan:
+    async def scan_words(
+        self, owner: Owner, query_text: str, languages: Sequence[str] = ENGLISH
+    ) -> CallerScan:
         """The stems of every page of the caller, and of the query; no cosines. Empty for nobody."""
         check_owner(owner)
         if not owner.caller:
@@ -138,6 +155,7 @@ class SearchStore(Database):
             "business_id": owner.business_id,
             "caller": owner.caller,
             "words": clean_text(query_text),
+            "configs": _configurations(languages),
         }
         async with self.transaction(owner.business_id) as connection:
             row = (await connection.execute(WORDS, values)).one()
@@ -172,6 +190,10 @@ TERM_BYTES = 4
 """An `int4send`."""
 LAST_PAGE_ID = 2**63 - 1
 _pages = msgspec.json.Decoder(list[Page])
+
+
+def _configurations(languages: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(map(configuration_of, languages)))
 
 
 def _changes(row: tuple[Any, ...], since: Cursor) -> Changes:

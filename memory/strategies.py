@@ -39,11 +39,15 @@ class StrategyName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How one business wants its callers' past to be used. `audio_turns`: how many latest turns may be audio."""
+    """How one business wants its callers' past to be used. `audio_turns`: how many latest turns may be audio.
+
+    `languages` are the tags of those that callers speak there.
+    """
 
     strategy: StrategyName = StrategyName.VTHREADS
     budget_tokens: int = BUDGET_TOKENS
     audio_turns: int = AUDIO_TURNS
+    languages: tuple[str, ...] = ("en",)
 
 
 @dataclass(frozen=True, slots=True)

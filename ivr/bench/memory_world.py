@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ivr.bench.kept_vectors import KeptVectors, VectorFile
 from ivr.bench.locomo import Dialogue
 from ivr.errors import CallthreadError
 from ivr.places import migrations
+from ivr.settings import Settings
 from memory import errors as faults
 from memory import migrate
 from memory.audio_store import AudioStore
@@ -24,7 +26,8 @@ from memory.summarise import ExtractiveSummariser
 
 BUSINESS = "bench"
 AGENT_NUMBER = "+16175550140"
-READY_S = 120.0
+READY_S = 600.0
+ANSWER_S = 30.0
 POLL_S = 0.2
 # The bench's data need not survive the machine.
 UNSAFE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
@@ -47,11 +50,15 @@ class MemoryWorld:
 
 
 @contextlib.asynccontextmanager
-async def memory_world(folder: Path | None = None, model: str | None = None) -> AsyncIterator[MemoryWorld]:
-    """An empty world while the block runs; `folder` keeps the exported model for the next one.
+async def memory_world(
+    folder: Path | None = None, model: str | None = None, *, vectors_kept: bool = False
+) -> AsyncIterator[MemoryWorld]:
+    """An empty world while the block runs. `folder` (else the service's data folder) keeps the exported model, and
+    with `vectors_kept` what the model said of each text, for the next one.
 
     Raises: `CallthreadError`.
     """
+    folder = folder or Settings.load().data_dir
     with tempfile.TemporaryDirectory(prefix="callthread-bench-") as made:
         root = Path(made)
         cluster = EmbeddedPostgres(UNSAFE)
@@ -62,7 +69,7 @@ async def memory_world(folder: Path | None = None, model: str | None = None) -> 
             raise CallthreadError(f"the bench's database: {error}") from error
         store = Store(cluster.service_url)
         try:
-            async with _embedder(folder or root, model) as embedder:
+            async with _embedder(folder, model, vectors_kept) as embedder:
                 yield MemoryWorld(url, store, AudioStore(f"file://{root}/audio"), embedder)
         finally:
             await store.close()
@@ -70,7 +77,7 @@ async def memory_world(folder: Path | None = None, model: str | None = None) -> 
 
 
 @contextlib.asynccontextmanager
-async def _embedder(folder: Path, model: str | None) -> AsyncIterator[Embedder | None]:
+async def _embedder(folder: Path, model: str | None, vectors_kept: bool) -> AsyncIterator[Embedder | None]:
     found = find_model(model)
     if found is None:
         yield None
@@ -78,11 +85,15 @@ async def _embedder(folder: Path, model: str | None) -> AsyncIterator[Embedder |
     process = EmbedProcess(found, folder / "embedding")
     await process.start()
     try:
-        embedder = Embedder(process.socket_path, found.name, wait_s=30.0)
+        embedder = Embedder(process.socket_path, found.name, wait_s=ANSWER_S)
         async with asyncio.timeout(READY_S):
             while not await embedder.ready():  # noqa: ASYNC110 - another process
                 await asyncio.sleep(POLL_S)
-        yield embedder
+        if not vectors_kept:
+            yield embedder
+            return
+        with contextlib.closing(VectorFile(folder / "bench" / "vectors.sqlite")) as kept:
+            yield KeptVectors(process.socket_path, found.name, kept, wait_s=ANSWER_S)
     except TimeoutError as error:
         raise CallthreadError(f"the embedding process gave no vector within {READY_S:g} s") from error
     finally:

