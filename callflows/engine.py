@@ -13,7 +13,16 @@ from callflows.actions import Action, Begin, HangUp, Moved, Request, Say, Told, 
 from callflows.hours import Override
 from callflows.model import Business, Talk
 from callflows.nodes.base import Awaited, Event, Key, KeysDone, Silence, ToolAnswer, Words
-from callflows.prompt import MEMORY_CLOSE, MEMORY_OPEN, Prompt, as_data, clock, compose, estimate_tokens
+from callflows.prompt import (
+    MEMORY_CLOSE,
+    MEMORY_OPEN,
+    Prompt,
+    as_data,
+    as_documents,
+    clock,
+    compose,
+    estimate_tokens,
+)
 from callflows.running import (
     Moment,
     Step,
@@ -66,6 +75,7 @@ __all__ = [
     "again",
     "apply",
     "as_data",
+    "as_documents",
     "at_node",
     "awaits",
     "begin",

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from enum import StrEnum
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from callflows.fields import (
@@ -35,6 +35,7 @@ from callflows.tools import Host, Tool, host_of
 __all__ = [
     "REFERENCE_ERROR",
     "Business",
+    "BusinessDocument",
     "Exit",
     "HangUpNode",
     "Node",
@@ -129,6 +130,13 @@ class Spending(Part):
     transfer: Name | None = Field(None, description="The target to connect the caller to then.")
 
 
+class BusinessDocument(Part):
+    """A longer text about the business: what a caller asks about is looked up in it."""
+
+    title: Line
+    text: Annotated[Prose, StringConstraints(min_length=1)]
+
+
 class ModelDown(Part):
     """What a caller hears, by the telephone network's own voice, when there is no speech model."""
 
@@ -190,6 +198,11 @@ class Business(Part):
     announcement: Spoken = Field("", description="Said after the greeting: that calls are recorded, consent.")
     instructions: Prose = ""
     facts: tuple[Fact, ...] = Field((), description="Full sentences, the most important first.")
+    documents: tuple[BusinessDocument, ...] = Field(
+        (),
+        max_length=200,
+        description="Longer texts. Their passages are looked up for each question, in place of being told in full.",
+    )
     hours: dict[Name, Hours] = Field({}, max_length=20, description="Schedules by name.")
     callers: Callers = Callers()
     transfers: dict[Name, Target] = Field({}, max_length=20)

@@ -40,6 +40,7 @@ from ivr.wire.signature import SignatureChecker
 from ivr.wire.tokens import StreamTokens
 from memory import errors as faults
 from memory.embedded import conninfo_of
+from memory.facts import Document, passages
 from memory.ledger import Ledger
 from memory.migrate import isolation_fault
 from memory.service import Memory
@@ -223,9 +224,11 @@ class Service:
                 self._handing_over.cancel()
 
     async def _keep_flows(self) -> None:
-        """A call goes on with the flow that it began with, whatever becomes of the file."""
-        for business_id in self.book.businesses:
+        """A call goes on with the flow that it began with, whatever becomes of the file. Documents are the newest."""
+        for business_id, business in self.book.businesses.items():
             await self._store.save_flow(self.book.hash_of(business_id), self.book.text_of(business_id))
+            pieces = passages(Document(each.title, each.text) for each in business.documents)
+            await self._store.replace_facts(business_id, pieces, business.language)
 
     async def _erase_again(self) -> None:
         """A restored backup may hold callers who were erased since it was made."""

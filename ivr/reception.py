@@ -101,7 +101,13 @@ def policy_of(business: Business) -> Policy:
     """The business's choice of memory, in memory's terms."""
     chosen = business.memory
     languages = (business.language, *business.languages)
-    return Policy(StrategyName(chosen.strategy), chosen.budget_tokens, chosen.audio_turns, languages)
+    return Policy(
+        StrategyName(chosen.strategy),
+        chosen.budget_tokens,
+        chosen.audio_turns,
+        languages,
+        bool(business.documents),
+    )
 
 
 class Reception:

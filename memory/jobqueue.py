@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 PROCESS_PAGE = "memory.process_page"
 REFRESH_THREAD = "memory.refresh_thread"
+EMBED_FACTS = "memory.embed_facts"
 QUEUE = "memory"
 
 # Never opened: it only phrases the statement, which runs on the connection that it is given.
@@ -22,17 +23,23 @@ async def enqueue_page(connection: AsyncConnection, page_id: int) -> None:
     await task.defer_async(page_id=page_id)
 
 
+async def enqueue_facts(connection: AsyncConnection) -> None:
+    """Embed what business facts are not yet embedded; nothing is added while one waits already."""
+    await _enqueue_once(connection, EMBED_FACTS, EMBED_FACTS)
+
+
 async def enqueue_thread(connection: AsyncConnection, thread_id: int) -> None:
     """Refresh this thread, one job at a time; nothing is added while one waits already."""
-    lock = f"thread:{thread_id}"
+    await _enqueue_once(connection, REFRESH_THREAD, f"thread:{thread_id}", thread_id=thread_id)
+
+
+async def _enqueue_once(connection: AsyncConnection, name: str, lock: str, **arguments: int) -> None:
     try:
         # The queue says "already there" by breaking a unique index, which ends a transaction: hence the
         # savepoint.
         async with connection.begin_nested():
             raw = (await connection.get_raw_connection()).driver_connection
-            task = _phraser.configure_task(
-                REFRESH_THREAD, queue=QUEUE, lock=lock, queueing_lock=lock, connection=raw
-            )
-            await task.defer_async(thread_id=thread_id)
+            task = _phraser.configure_task(name, queue=QUEUE, lock=lock, queueing_lock=lock, connection=raw)
+            await task.defer_async(**arguments)
     except AlreadyEnqueued:
         return

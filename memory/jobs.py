@@ -22,7 +22,7 @@ from memory.audio_store import AudioStore, business_of, call_of
 from memory.embed import Embedder, chunks
 from memory.embedded import conninfo_of
 from memory.errors import EmbeddingNotReady
-from memory.jobqueue import PROCESS_PAGE, QUEUE, REFRESH_THREAD
+from memory.jobqueue import EMBED_FACTS, PROCESS_PAGE, QUEUE, REFRESH_THREAD
 from memory.store import PageVectors, Store, StoredPage
 from memory.summarise import Summariser
 from memory.threads import place, profile_for
@@ -89,6 +89,23 @@ async def refresh_thread(tools: JobTools, thread_id: int) -> None:
     await tools.store.save_thread(thread_id, summary, tools.model or None, vectors[0] if vectors else None)
 
 
+async def embed_facts(tools: JobTools) -> int:
+    """Vectors of all businesses' passages that have none of the model that there is now. Returns how many.
+
+    Raises: `EmbeddingNotReady`, `StorageUnavailable`: what is left is done then.
+    """
+    if tools.embedder is None or not tools.model:
+        return 0
+    count = 0
+    for business_id in await tools.store.businesses():
+        while left := await tools.store.unembedded_facts(business_id, tools.model, EMBED_BATCH):
+            vectors = await _embed_all(tools, [chunks(str(fact.passage))[0] for fact in left])
+            made = {fact.fact_id: vector for fact, vector in zip(left, vectors, strict=True)}
+            await tools.store.save_fact_vectors(business_id, tools.model, made)
+            count += len(left)
+    return count
+
+
 async def upkeep(tools: JobTools, now: datetime) -> None:
     """Queue what no job has finished, and drop what nobody needs."""
     waiting = await tools.store.enqueue_unembedded(tools.model, LEFT_BEHIND, UPKEEP_PAGES)
@@ -100,6 +117,7 @@ async def upkeep(tools: JobTools, now: datetime) -> None:
             log.info("calls_expired", business=business_id, calls=expired.calls, pages=expired.pages)
     if tools.audio is not None:
         await delete_doomed(tools.store, tools.audio)
+    await embed_facts(tools)
 
 
 async def delete_doomed(store: Store, audio: AudioStore) -> int:
@@ -152,6 +170,7 @@ def make_app(url: str, *, periodic: bool = True) -> App:
     add = partial(app.task, queue=QUEUE, pass_context=True)
     add(name=PROCESS_PAGE, retry=RETRY)(_process_page)
     add(name=REFRESH_THREAD, retry=RETRY)(_refresh_thread)
+    add(name=EMBED_FACTS, retry=RETRY)(_embed_facts)
     if periodic:
         _add_upkeep(app)
     return app
@@ -255,6 +274,10 @@ async def _process_page(context: JobContext, page_id: int) -> None:
 
 async def _refresh_thread(context: JobContext, thread_id: int) -> None:
     await refresh_thread(_tools(context), thread_id)
+
+
+async def _embed_facts(context: JobContext) -> None:
+    await embed_facts(_tools(context))
 
 
 async def _requeue_stalled(context: JobContext, timestamp: int) -> None:

@@ -27,6 +27,14 @@ _NUMBER = re.compile(
 )
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][\w'’-]+")
 """A capital inside a sentence."""
+_PUNCTUATION = re.compile(r"[.!?,;:]")
+_ASKS = re.compile(
+    r"\b(?:(?:what|how|when|where|who|why|which)(?:'s|'re)?|(?:do|did|does|are|were|have|has|can|could|would|will|is|was)"
+    r" (?:you|your|it|that|there|they|he|she|we|i)|how about)\b",
+    re.IGNORECASE,
+)
+ASKING_WORDS = 12
+"""A recogniser writes no question mark: who asks does so in the last so many words."""
 _WHEN = re.compile(r"\bwhen\b|\bwhat (?:date|day|month|year|time)\b|\bhow long\b", re.IGNORECASE)
 _HOW_MANY = re.compile(r"\bhow (?:many|much|often)\b", re.IGNORECASE)
 _WHICH = re.compile(r"\b(?:who|which|where|what)\b", re.IGNORECASE)
@@ -54,7 +62,13 @@ def wanted_by(question: str) -> Wanted:
 def kinds_of(text: str) -> tuple[int, int, int, int]:
     """How many times, numbers and names a text has (at most 3), and whether it is a question; as in `KINDS`."""
     times, numbers, names = (min(len(each.findall(text)), MANY) for each in (_TIME, _NUMBER, _NAME))
-    return times, numbers, names, int(text.rstrip().endswith("?"))
+    return times, numbers, names, int(_is_question(text))
+
+
+def _is_question(text: str) -> bool:
+    if _PUNCTUATION.search(text):
+        return text.rstrip().endswith("?")
+    return _ASKS.search(" ".join(text.split()[-ASKING_WORDS:])) is not None
 
 
 def table_of(texts: list[str]) -> NDArray[np.int8]:

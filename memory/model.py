@@ -39,10 +39,10 @@ class Exchange:
     interrupted: bool = False
     user_item_id: str = ""
     flow_node: str = ""
-    language: str = "en"
-    """The tag of the language that was spoken."""
     usage: dict[str, Any] = field(default_factory=dict, hash=False)
     states: dict[str, Any] = field(default_factory=dict, hash=False)
+    language: str = "en"
+    """The tag of the language that was spoken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,8 @@ class Window:
     """The projected history, in conversational order, with what it cost of its budget.
 
     `threads` are summaries of matched vthreads, or of what a strategy compacted; `covers`, where known, the ids of the
-    pages that each is of. `omitted` counts candidates that did not fit.
+    pages that each is of. `omitted` counts candidates that did not fit. `facts` are passages of the business's
+    documents.
     """
 
     entries: tuple[WindowEntry, ...] = ()
@@ -92,6 +93,7 @@ class Window:
     budget_tokens: int = 0
     omitted: int = 0
     covers: tuple[tuple[int, ...], ...] = ()
+    facts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ LABEL_WORDS = 1
 """The speaker's label before each side's words."""
 THREAD_SHARE = 8
 """Thread summaries take one part in so many at most: page ranking answers questions better than they do."""
+FACT_SHARE = 4
+"""Business facts take one part in so many at most."""
 FOCUS_SHARE = 0.15
 """What is kept for sentences of further pages. More finds more pages, and fewer of them word for word."""
 COST_WEIGHT = 0.8
@@ -108,7 +110,7 @@ def project(
     query asks for; without it nothing is kept for such sentences.
     """
     budget = max(0, budget_tokens - safe_tokens)
-    kept_threads, thread_tokens = _fit_threads(threads, budget // THREAD_SHARE)
+    kept_threads, thread_tokens = _fit(threads, budget // THREAD_SHARE)
     unique = {candidate.page.page_id: candidate for candidate in candidates}
     room = budget - thread_tokens
     kept = int(room * FOCUS_SHARE) if focus is not None and any(map(_has_sides, unique.values())) else 0
@@ -124,6 +126,11 @@ def project(
         budget_tokens=budget,
         omitted=len(unique) - len(placed),
     )
+
+
+def fit_facts(facts: Iterable[str], budget_tokens: int) -> tuple[tuple[str, ...], int]:
+    """Those of the most relevant passages that fit into their share of the budget, and their tokens."""
+    return _fit(facts, budget_tokens // FACT_SHARE)
 
 
 def said_tokens(text: str) -> int:
@@ -228,7 +235,7 @@ def _sentences(
     return found
 
 
-def _fit_threads(summaries: Iterable[str], budget: int) -> tuple[tuple[str, ...], int]:
+def _fit(summaries: Iterable[str], budget: int) -> tuple[tuple[str, ...], int]:
     kept, total = [], 0
     for summary in summaries:
         tokens = text_tokens(word_count(summary))

@@ -6,6 +6,7 @@ come from sequences and are unique by themselves: jobs carry them and nothing of
 
 from pgvector.sqlalchemy import Vector
 from sqlalchemy import (
+    ARRAY,
     BigInteger,
     Boolean,
     CheckConstraint,
@@ -212,6 +213,35 @@ thread_pages = Table(
         ["business_id", "page_id"], ["pages.business_id", "pages.page_id"], ondelete="CASCADE"
     ),
     Index(None, "business_id", "page_id"),
+)
+
+# A business's documents in passages. The digest tells whether they are still those of its flow file.
+fact_sets = Table(
+    "fact_sets",
+    metadata,
+    Column("business_id", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    _time("changed_at"),
+    PrimaryKeyConstraint("business_id"),
+)
+
+business_facts = Table(
+    "business_facts",
+    metadata,
+    Column("business_id", Text, nullable=False),
+    Column("fact_id", BigInteger, Identity(always=True), nullable=False),
+    Column("title", Text, nullable=False),
+    Column("passage", Text, nullable=False),
+    Column("text_config", REGCONFIG, nullable=False),
+    Column(
+        "terms",
+        ARRAY(Integer),
+        Computed("memory_term_set(text_config, title || ' ' || passage)", persisted=True),
+    ),
+    Column("model", Text),  # that made the vector; NULL: its job is still to do
+    Column("embedding", Vector(VECTOR_DIMENSION)),
+    PrimaryKeyConstraint("business_id", "fact_id"),
+    Index(None, "embedding", postgresql_using="hnsw", postgresql_ops={"embedding": "vector_cosine_ops"}),
 )
 
 # Callers who were erased, without saying who they were, and the key that their hashes are made with.

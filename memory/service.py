@@ -5,7 +5,7 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -21,7 +21,7 @@ from memory.focus import focus, stems
 from memory.fusion import FusionWeights, load_weights, utterance_logits
 from memory.model import CallSnapshot, Exchange, Owner, Page, Window
 from memory.parties import Parties
-from memory.project import Candidate, project
+from memory.project import Candidate, fit_facts, project
 from memory.scan import CallerScan, Floats, Ints
 from memory.store import AudioPaths, Store
 from memory.store_pages import ULAW_BYTES_PER_MS
@@ -37,6 +37,8 @@ RECENT_PAGES = 8
 OWN_PAGES = 40
 """How many of its own pages a call holds, for when the store is down."""
 WINDOW_THREADS = 2
+FACTS_MAX = 5
+"""Passages of the business's documents that a turn is offered."""
 THREAD_SEEDS = 5
 """Topics are those of so many latest pages."""
 LOOP_PAGES_MAX = 2_000
@@ -52,13 +54,15 @@ BRIEF_EXCHANGES = 3
 class Searched:
     """What a turn's window is made of: the latest pages of the call, and all that the strategy reads, with them.
 
-    `found`: how likely each side of a page answers; `has_words`: the query has words to search for.
+    `found`: how likely each side of a page answers; `has_words`: the query has words to search for; `facts`: passages
+    of the business's documents.
     """
 
     recent: list[Page]
     pages: list[Page]
     found: dict[int, Found]
     has_words: bool
+    facts: Sequence[str] = ()
 
 
 def best(sides: Floats, page_ids: Ints, count: int, also: Collection[int]) -> list[int]:
@@ -125,7 +129,15 @@ class Memory:
         budget = policy.budget_tokens
         safe = min(SAFE_TOKENS, budget // 10) if safe_tokens is None else safe_tokens
         with self._stage("project"):
-            return STRATEGIES[policy.strategy].window(past, max(0, budget - safe), policy.audio_turns)
+            room = max(0, budget - safe)
+            facts, tokens = fit_facts(past.facts, room)
+            window = STRATEGIES[policy.strategy].window(past, room - tokens, policy.audio_turns)
+            return replace(
+                window,
+                facts=facts,
+                tokens=window.tokens + tokens,
+                budget_tokens=window.budget_tokens + tokens,
+            )
 
     async def past(
         self,
@@ -143,7 +155,8 @@ class Memory:
             searched = await self._searched(owner, call_id, resumed_from, parties, query, policy)
         else:
             pages = await self._store.recent_pages(owner, call_id, RECENT_PAGES)
-            searched = Searched(pages, pages, {}, False)
+            facts = await self._facts_for_nobody(owner.business_id, parties.without_names(query), policy)
+            searched = Searched(pages, pages, {}, False, facts)
         recent = searched.recent
         topics = await self._topics(owner, recent) if resumed_from or not searched.has_words else []
         asked = stems(query)
@@ -155,6 +168,7 @@ class Memory:
             searched.found,
             topics,
             lambda text: focus(text, asked),
+            searched.facts,
         )
 
     async def commit(
@@ -218,6 +232,7 @@ class Memory:
         past, vector = await asyncio.gather(
             self._past(owner, call_id, resumed_from, asked, policy), self._embedded(asked)
         )
+        facts = await self._facts(owner.business_id, asked, policy, vector)
         with self._stage("search"):
             scan = past.pages.scan(past.asked_terms, vector, asked)
             recent = past.pages.latest(past.call_ids, RECENT_PAGES)
@@ -227,17 +242,31 @@ class Memory:
                 sides = await asyncio.to_thread(utterance_logits, scan, asked_side, self._weights)
             else:
                 sides = utterance_logits(scan, asked_side, self._weights)
-            has_words_asked = len(scan.asked_terms) > 0
             if reads_all:
-                return Searched(
-                    recent, past.pages.all(), _found(scan, sides, range(len(scan))), has_words_asked
-                )
+                found = _found(scan, sides, range(len(scan)))
+                return Searched(recent, past.pages.all(), found, len(scan.asked_terms) > 0, facts)
             known = {page.page_id for page in recent}
             rows = best(sides, scan.page_ids, pages_wanted(policy.budget_tokens), known)
             found = _found(scan, sides, rows)
-            return Searched(
-                recent, [*past.pages.pages(found.keys() - known), *recent], found, has_words_asked
+            shown = [*past.pages.pages(found.keys() - known), *recent]
+            return Searched(recent, shown, found, len(scan.asked_terms) > 0, facts)
+
+    async def _facts_for_nobody(self, business_id: str, query: str, policy: Policy) -> list[str]:
+        """Who withholds the number has no past, but may ask about the business."""
+        asks = policy.documents and has_words(query)
+        return await self._facts(business_id, query, policy, await self._embedded(query) if asks else None)
+
+    async def _facts(
+        self, business_id: str, query: str, policy: Policy, vector: Sequence[float] | None
+    ) -> list[str]:
+        """Passages of the business's documents that fit the query, best first."""
+        if not policy.documents or not has_words(query):
+            return []
+        with self._stage("search"):
+            found = await self._store.find_facts(
+                business_id, query, policy.languages, vector, self._model(), FACTS_MAX
             )
+        return [str(passage) for passage in found]
 
     async def _past(
         self, owner: Owner, call_id: str, resumed_from: str | None, query: str, policy: Policy

@@ -4,6 +4,7 @@ from memory.scan import CallerScan
 from memory.store_calls import WORKER_PREFIX, CallStore
 from memory.store_costs import CostStore
 from memory.store_erasure import ErasureStore
+from memory.store_facts import FactStore
 from memory.store_pages import AudioPaths, PageStore, PageVectors, StoredPage
 from memory.store_search import SearchStore
 from memory.store_threads import ThreadRow, ThreadStore
@@ -21,8 +22,8 @@ __all__ = [
 ]
 
 
-class Store(CallStore, CostStore, ErasureStore, PageStore, SearchStore, ThreadStore, TurnStore):
-    """Calls, pages and threads in one database. Every method is one transaction.
+class Store(CallStore, CostStore, ErasureStore, FactStore, PageStore, SearchStore, ThreadStore, TurnStore):
+    """Calls, pages, threads and business facts in one database. Every method is one transaction.
 
     Every one may raise `StorageUnavailable` (try again) or `StorageFault` (a bug, or not migrated).
     """

@@ -41,13 +41,14 @@ class StrategyName(StrEnum):
 class Policy:
     """How one business wants its callers' past to be used. `audio_turns`: how many latest turns may be audio.
 
-    `languages` are the tags of those that callers speak there.
+    `languages` are the tags of those that callers speak there; `documents`: the business has some to look up.
     """
 
     strategy: StrategyName = StrategyName.VTHREADS
     budget_tokens: int = BUDGET_TOKENS
     audio_turns: int = AUDIO_TURNS
     languages: tuple[str, ...] = ("en",)
+    documents: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ class Past:
     found: Mapping[int, Found] = field(default_factory=dict)
     threads: Sequence[str] = ()
     focus: Focus | None = None
+    facts: Sequence[str] = ()
+    """Passages of the business's documents, most relevant first."""
 
     def is_live(self, page: Page) -> bool:
         """Its audio can still be referenced in the model's session."""

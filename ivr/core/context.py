@@ -55,6 +55,8 @@ def _cut_off(interrupted: bool) -> str:
 def _history(
     window: Window, call_id: str, opening: Opening, live_items: frozenset[str]
 ) -> Iterator[InputItem]:
+    if window.facts:
+        yield UserText(engine.as_documents(window.facts))
     used = [e for e in window.entries if e.form is not Form.OMITTED]
     lines = [f"topic: {summary}" for summary in window.threads]
     for entry in used:

@@ -15,6 +15,8 @@ class Who(StrEnum):
     ASSISTANT = "assistant"
     CALL = "call"
     OUTPUT = "output"
+    DOCUMENT = "document"
+    """A passage of the business's own papers, among what a response is given."""
 
 
 @dataclass(frozen=True)

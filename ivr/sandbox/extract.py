@@ -54,6 +54,16 @@ def facts(instructions: str) -> list[Candidate]:
     return found
 
 
+def papers(lines: tuple[Line, ...]) -> list[Candidate]:
+    """The sentences of the business's own papers. A passage begins with its document's title and a colon."""
+    return [
+        Candidate(part, Source.FACT)
+        for line in lines
+        if line.who is Who.DOCUMENT
+        for part in sentences(line.text.partition(": ")[2] or line.text)
+    ]
+
+
 def told(lines: tuple[Line, ...]) -> list[Candidate]:
     """What the user stated in earlier turns, and what memory says in system messages, oldest first."""
     found: list[Candidate] = []

@@ -20,6 +20,8 @@ _OFFERS_TO_GO_ON = re.compile(r"\b(go on|continue|carry on|pick up|start afresh|
 _INTERRUPTED = re.compile(r"\s*(—|-)?\s*\[[^\]]*\]\s*$")
 # A message may hold a record of earlier talk, a line each.
 _RECORD = re.compile(r"^\s*(?P<who>caller|user|assistant|summary|topic):\s*(?P<text>.*\S)\s*$", re.I | re.M)
+_PAPERS = re.compile(r"<documents>(?P<papers>.*?)</documents>", re.I | re.S)
+_PASSAGE = re.compile(r"^\s*- (?P<text>.*\S)\s*$", re.M)
 _RECORDED = {"caller": Who.USER, "user": Who.USER, "assistant": Who.ASSISTANT}
 
 
@@ -84,6 +86,11 @@ def _told_by(line: Line) -> tuple[Line, ...]:
     """A line, or the lines of the record it holds; a note on how it was broken off is left out."""
     if line.who is Who.ASSISTANT:
         return (replace(line, text=_INTERRUPTED.sub("", line.text)),)
+    papers = _PAPERS.search(line.text)
+    if papers is not None:
+        return tuple(
+            Line(Who.DOCUMENT, one["text"], recorded=True) for one in _PASSAGE.finditer(papers["papers"])
+        )
     found = list(_RECORD.finditer(line.text)) if line.who in (Who.USER, Who.SYSTEM) else []
     if not found:
         return (line,)

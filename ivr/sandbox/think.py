@@ -5,7 +5,7 @@ import re
 import msgspec
 
 from ivr.sandbox.brain import Answer, Question, Who
-from ivr.sandbox.extract import Candidate, Source, best, constraints, facts, is_personal, told
+from ivr.sandbox.extract import Candidate, Source, best, constraints, facts, is_personal, papers, told
 from ivr.sandbox.language import is_question, is_unfinished, quoted, sentences, shortened, stems, words
 from ivr.sandbox.rules import CONNECTING, FAREWELL, OFFER, choose, directive_in
 from ivr.sandbox.scene import Scene, plain
@@ -73,7 +73,7 @@ def _reply(scene: Scene, turn: str) -> str:
 
 
 def _extracted(scene: Scene, turn: str) -> str:
-    known = facts(scene.question.instructions)
+    known = facts(scene.question.instructions) + papers(scene.earlier)
     earlier = _distinct(told(scene.earlier))
     asked = is_question(turn)
     first, second = (earlier, known) if asked and is_personal(turn) else (known, earlier)

@@ -19,6 +19,7 @@ from memory.calls import CallStatus
 from memory.database import Database
 from memory.embedded import conninfo_of
 from memory.errors import MemoryFault
+from memory.facts import Passage
 from memory.model import CallSnapshot, Exchange, Owner
 from memory.store import AudioPaths, PageVectors, Store
 from memory.store_costs import CostKey, Spent
@@ -77,6 +78,7 @@ async def settled(store: Store, business_id: str, said: str) -> Party:
     assert stored is not None
     (thread_id,) = await store.join_threads(stored, MODEL, alone)  # type: ignore[arg-type]
     await store.save_thread(thread_id, said, None, None)
+    await store.replace_facts(business_id, [Passage("about", said)], "en")
     return Party(owner, call_sid, page_id, thread_id)
 
 
@@ -129,6 +131,10 @@ CROSSINGS: dict[str, Callable[[Attempt], Awaitable[object]]] = {
     "spent_since": lambda a: a.store.spent_since("bakery", NOW - timedelta(days=9), Spent()),
     "costs_by": lambda a: a.store.costs_by("bakery", CostKey.CALLER, "UTC", None, None),
     "topics": lambda a: a.store.topics(a.mine.owner),
+    "replace_facts": lambda a: a.store.replace_facts("bakery", [Passage("t", "mine")], "en"),
+    "unembedded_facts": lambda a: a.store.unembedded_facts("bakery", "none", 9),
+    "save_fact_vectors": lambda a: a.store.save_fact_vectors("bakery", MODEL, {1: axis(), 2: axis()}),
+    "find_facts": lambda a: a.store.find_facts("bakery", SECRET, ("en",), axis(), MODEL, 9),
     "forget": lambda a: a.store.forget(a.mine.owner),
     "was_erased_since": lambda a: a.store.was_erased_since(a.mine.owner, NOW),
     "erase_again": lambda a: a.store.erase_again([Erasure("bakery", "0" * 64, NOW)]),

@@ -275,3 +275,11 @@ def test_questions_and_open_ends() -> None:
     assert not is_question("My name is Ana.")
     assert is_unfinished("I'd like to book a table for")
     assert not is_unfinished("What is it for?")
+
+
+def test_what_stands_only_in_a_document_is_answered_from_it() -> None:
+    papers = user(
+        "<documents>\n- House rules: Bicycles may stand in the yard. Dogs are welcome.\n</documents>"
+    )
+    assert ask(papers, user("May bicycles stand somewhere?")).say == "Bicycles may stand in the yard."
+    assert ask(papers, system("speed=1")).say == "Hello. How can I help you?"
