@@ -7,10 +7,11 @@ from ivr.core.dialogue import SAY_AGAIN
 from ivr.phone.record import CallEvent, EndReason, EventKind
 from ivr.phone.script import AfterReply, BreakStream, Dtmf, HangUp, Wait
 from ivr.reception import LINE_BROKE
+from ivr.sandbox.think import think
 from memory.calls import CallStatus
 from tests.acceptance.businesses import FRONT_DESK, Json
 from tests.acceptance.line import say
-from tests.acceptance.model import GREETING, turn
+from tests.acceptance.model import GREETING, told, turn
 from tests.acceptance.world import Act, Place, until
 
 MENU: Json = {
@@ -35,6 +36,11 @@ MENU: Json = {
         "thanks": {"type": "hangup", "say": "Thank you and goodbye."},
         "hours": {"type": "say", "say": "We open at nine.", "to": "menu"},
     },
+}
+PAPERS: Json = {
+    "documents": [
+        {"title": "House rules", "text": "Bicycles may stand in the yard.\n\nDogs are welcome."},
+    ]
 }
 
 
@@ -97,6 +103,21 @@ async def a_changed_file_is_taken_up_and_a_bad_one_is_not(place: Place) -> None:
         assert set(book.businesses) == {"alpha", "beta"}
 
 
+async def what_stands_only_in_a_document_is_answered(place: Place) -> None:
+    """By what the model is given: the offline sandbox would answer with it. A change of the file changes it."""
+    script = [GREETING, turn("may bicycles stand somewhere", "one moment")]
+    async with place.world(script, flows={"alpha": PAPERS}) as world:
+        await world.call(say(gap_ms=2_500), HangUp(AfterReply(2_500)))
+        (question, *_) = world.model.answered()
+        assert "- House rules: Bicycles may stand in the yard." in told(question)
+        assert think(question).say == "Bicycles may stand in the yard."
+
+        file = place.folder / "flows" / "alpha.yaml"
+        file.write_text(file.read_text().replace("in the yard", "at the gate"))
+        passages = "SELECT passage FROM business_facts ORDER BY fact_id LIMIT 1"
+        await until(lambda: place.rows(passages) == [("Bicycles may stand at the gate.",)])
+
+
 async def test_menus_by_key_and_voice_and_files_that_change(
     act: Act, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,3 +127,8 @@ async def test_menus_by_key_and_voice_and_files_that_change(
         words_choose_and_zero_reaches_the_operator,
         a_changed_file_is_taken_up_and_a_bad_one_is_not,
     )
+
+
+async def test_documents_are_looked_up(act: Act, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shelf, "LOOK_EVERY_S", 0.2)
+    await act(what_stands_only_in_a_document_is_answered)
