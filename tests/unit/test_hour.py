@@ -71,6 +71,8 @@ class Hour:
         heapq.heappush(self._due, (at_ms, self._order, event))
 
     def _happen(self, event: ev.Event) -> None:
+        if isinstance(event, ev.ModelReady):
+            self.inbound = Inbound()  # a session counts from zero
         for command in self.core.receive(event, self.now_ms):
             self.counts[type(command)] = self.counts.get(type(command), 0) + 1
             self._carry_out(command)
@@ -85,6 +87,8 @@ class Hour:
                 self._at(self._line_ends_ms + 40, ev.LineMark(name))
             case do.SendClear():
                 self._line_ends_ms = self.now_ms
+            case do.ReopenModel(delay_ms):
+                self._at(self.now_ms + delay_ms + 300, ev.ModelReady("s2"))
             case do.Recall(turn_no):
                 self._at(self.now_ms + 30, ev.Recalled(turn_no, Window()))
             case do.StartReply(reply_id):
@@ -120,6 +124,7 @@ def test_an_hour_long_call_leaks_nothing(hour: Hour) -> None:
     finally:
         tracemalloc.stop()
     assert not hour.core.is_over
+    assert hour.counts[do.ReopenModel] == 1  # before the hour that a provider gives a session
     assert hour.counts[do.CommitExchange] > 180
     assert hour.counts[do.SendClear] > 50
     assert hour.core.reception.lost_ms > 90_000
