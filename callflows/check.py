@@ -127,7 +127,7 @@ def _unused(document: Document, business: Business) -> Iterator[_Said]:
     talks = [node for node in business.nodes.values() if isinstance(node, Talk)]
     shown = {slot for node in talks for tool in node.tools for slot in business.tools[tool].result}
     for path, name in fills(document):
-        if name not in read | shown:
+        if name not in read | shown and not business.tells("call_ended"):
             yield (
                 path,
                 f"nothing uses slot `{name}`",

@@ -30,7 +30,7 @@ from callflows.nodes.registry import Node
 from callflows.nodes.talk import Exit, Talk
 from callflows.part import Part
 from callflows.texts import Texts
-from callflows.tools import Host, Tool, host_of
+from callflows.tools import Host, PlainUrl, Secret, Tool, env_names, host_of
 
 __all__ = [
     "REFERENCE_ERROR",
@@ -177,6 +177,16 @@ class Emergency(Part):
     transfer: Name | None = Field(None, description="The target to connect the caller to afterwards.")
 
 
+class Webhook(Part):
+    """A system of the business that is told what happens."""
+
+    url: PlainUrl = Field(description="https, its host among allow_hosts.")
+    secret: Secret = Field(description="${NAME} of the key that signs what is sent (HMAC-SHA256).")
+    events: tuple[Literal["call_ended", "voicemail"], ...] = Field(
+        ("call_ended", "voicemail"), min_length=1, max_length=2, description="What it is told of."
+    )
+
+
 class Business(Part):
     """One business: its numbers, what it wants said, and its flow. All names in it lead somewhere."""
 
@@ -210,6 +220,9 @@ class Business(Part):
         (), max_length=20, description="The only hosts that tools and webhooks may reach."
     )
     tools: dict[Name, Tool] = Field({}, max_length=30, description="Requests to the business's own systems.")
+    webhooks: tuple[Webhook, ...] = Field(
+        (), max_length=5, description="Systems that are told of ended calls."
+    )
     operator: Name | None = Field(None, description="The target behind key 0 and the word `operator`.")
     commands: Commands = Commands()
     emergency: tuple[Emergency, ...] = Field((), max_length=20)
@@ -233,7 +246,12 @@ class Business(Part):
 
     def env(self) -> list[str]:
         """The environment variables that the file refers to."""
-        return [name for tool in self.tools.values() for name in tool.env()]
+        hooks = [name for hook in self.webhooks for name in env_names(hook.secret)]
+        return [*(name for tool in self.tools.values() for name in tool.env()), *hooks]
+
+    def tells(self, event: str) -> tuple[Webhook, ...]:
+        """The systems that are told of such events."""
+        return tuple(hook for hook in self.webhooks if event in hook.events)
 
     def node(self, name: str) -> NodeBase | None:
         """The node of that name, by what all kinds have in common."""
@@ -262,7 +280,8 @@ class Business(Part):
         schedules = names_in(self.nodes, lambda node: node.SCHEDULES) - self.hours.keys()
         known = {self.language, *self.languages}
         tools = names_in(self.nodes, lambda node: node.TOOLS) - self.tools.keys()
-        hosts = {host_of(tool.url) for tool in self.tools.values()} - set(self.allow_hosts)
+        urls = [*(tool.url for tool in self.tools.values()), *(hook.url for hook in self.webhooks)]
+        hosts = {host_of(url) for url in urls} - set(self.allow_hosts)
         return schedules | tools | hosts | (names_in(self.nodes, lambda node: node.LANGUAGES) - known)
 
 

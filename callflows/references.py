@@ -240,7 +240,10 @@ def _hosts(document: Document) -> Iterator[FlowFault]:
     allowed = (
         [each.casefold() for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
     )
-    for path, url in _texts(document, [("tools", name, "url") for name in document.mapping("tools")]):
+    hooks = document.at("webhooks")
+    paths: list[Path] = [("tools", name, "url") for name in document.mapping("tools")]
+    paths += [("webhooks", index, "url") for index in range(len(hooks) if isinstance(hooks, list) else 0)]
+    for path, url in _texts(document, paths):
         try:
             host = host_of(url)
         except ValueError:

@@ -18,6 +18,7 @@ from ivr.flows_cli import flows_app
 from ivr.jobs import run_jobs
 from ivr.numbers import connect_number, list_numbers
 from ivr.operate import CostQuery, migrate_database, print_call, print_calls, print_costs
+from ivr.override import set_hours
 from ivr.reembed import reembed_all
 from ivr.sandbox import __main__ as sandbox_program
 from ivr.server import run
@@ -181,6 +182,21 @@ Number = Annotated[str, typer.Argument(help="The caller's number, as +1202555014
 BusinessId = Annotated[
     str, typer.Option("--business", help="The business's id: no business sees another's callers.")
 ]
+
+
+@flows_app.command("override")
+def flows_override(
+    business: Annotated[str, typer.Argument(help="The business's id.")],
+    state: Annotated[str, typer.Argument(help="open, closed or normal; left out: show what is set.")] = "",
+    hours: Annotated[str, typer.Option(help="A schedule's name; all of them when left out.")] = "",
+    until: Annotated[str, typer.Option(help="3h, 2d, or 2026-12-24T18:00 local at the business.")] = "",
+) -> None:
+    """Open or close a business by hand until a time, whatever its file says; `normal` takes it back.
+
+    It holds for every call that begins from now on, in every worker. Example: ivr flows override bella-tavola
+    closed --until 2026-12-24T18:00
+    """
+    _run(set_hours(_settings(), out, business, state, hours, until))
 
 
 @callers_app.command("show")

@@ -7,8 +7,12 @@ from datetime import timedelta
 from pathlib import Path
 
 from callflows.parse import load_folder
+from ivr.adapters.outgoing_http import OutgoingHttp
 from ivr.foundations import audio_store, database, embedding_model, embedding_process, flow_folder
 from ivr.settings import Settings
+from ivr.shelf import FlowShelf
+from ivr.toolbox import FlowSecrets
+from ivr.webhooks import WebhookSender
 from memory.embed import Embedder
 from memory.jobs import JobTools, run_worker
 from memory.store import Store
@@ -26,7 +30,12 @@ async def run_jobs(settings: Settings, embedding_socket: Path | None) -> None:
         embedder = await _embedder(stack, settings, embedding_socket)
         store = Store(url)
         stack.push_async_callback(store.close)
-        tools = JobTools(store, summariser(settings), embedder, audio_store(settings), retention(settings))
+        http = await stack.enter_async_context(OutgoingHttp(settings.private_hosts))
+        shelf = FlowShelf(flow_folder(settings))
+        sender = WebhookSender(shelf, http, FlowSecrets(settings.flow_environment))
+        tools = JobTools(
+            store, summariser(settings), embedder, audio_store(settings), retention(settings), sender
+        )
         await run_worker(url, tools, stop)
 
 

@@ -1,7 +1,7 @@
 """Receives an accepted stream: who calls, what was before, what is said first; then runs the call."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -20,6 +20,7 @@ from ivr.core.session import CallCore
 from ivr.core.setup import CallSetup, Tuning, restore
 from ivr.errors import CallTakenOver, StorageUnavailable
 from ivr.observe import Metrics
+from ivr.override import overrides_of
 from ivr.pacing import MonotonicClock, Pacer
 from ivr.ports import CallerLink, ModelLink, Tools
 from ivr.registry import NOBODY_ANSWERED, Registry
@@ -33,12 +34,13 @@ from ivr.wire.tokens import Grant
 from ivr.wire.twilio import StartInfo
 from memory.calls import CallRow
 from memory.model import Owner
-from memory.service import Memory
+from memory.service import CallMemory, Memory
 from memory.store import Store
 from memory.strategies import Policy, StrategyName
 
 LINE_BROKE = "Sorry, the line broke for a moment. Please go on."
 GOING_AWAY = 1001
+NO_OVERRIDES: Mapping[str, engine.Override] = {}
 PREPARE_TIMEOUT_S = 1.5
 """A caller who hears nothing hangs up: with a database this slow the call begins as a new one."""
 OLDER_STREAM_TIMEOUT_S = 3.0
@@ -94,7 +96,12 @@ class LiveCall:
 
 def _moment(setup: CallSetup) -> engine.Moment:
     """What the flow may know of the world as the call begins here."""
-    return engine.Moment(setup.started_at, setup.caller, call_id=setup.call_id)
+    return engine.Moment(setup.started_at, setup.caller, setup.overrides, setup.call_id)
+
+
+def _journal(memory: CallMemory, parts: Parts, claim: Claim, beginning: Beginning) -> StoreJournal:
+    tells_end = bool(beginning.setup.business.tells("call_ended"))
+    return StoreJournal(memory, parts.store, claim, parts.prices, tells_end=tells_end)
 
 
 def policy_of(business: Business) -> Policy:
@@ -167,7 +174,7 @@ class Reception:
             resumed_from=beginning.resumed_from,
             policy=policy_of(beginning.setup.business),
         )
-        journal = parts.spool.journal(StoreJournal(memory, parts.store, claim, parts.prices), claim)
+        journal = parts.spool.journal(_journal(memory, parts, claim, beginning), claim)
         call = Call(
             core,
             Surroundings(
@@ -223,9 +230,10 @@ class Reception:
         if row is None:
             raise CallTakenOver("the call was forgotten")
         business = await self._as_begun(business, row)
-        fresh = self._fresh(business, row.call_sid, row.caller)
+        overrides = await overrides_of(self._parts.store, business, datetime.now(UTC))
+        fresh = self._fresh(business, row.call_sid, row.caller, overrides)
         if row.snapshot is None:
-            resumed = await self._resumed(business, row)
+            resumed = await self._resumed(business, row, fresh)
             return resumed or Beginning(fresh)
         restored = restore(row.snapshot)
         flow = engine.FlowState.from_json(restored.flow_json, business)
@@ -256,7 +264,7 @@ class Reception:
             log.warning("older_flow_unreadable", business=business.id)
             return business
 
-    async def _resumed(self, business: Business, row: CallRow) -> Beginning | None:
+    async def _resumed(self, business: Business, row: CallRow, fresh: CallSetup) -> Beginning | None:
         """The dropped call that this caller is taken back to, if there is one.
 
         It may itself have gone on with an earlier one, and dropped before a word: the brief knows that.
@@ -275,7 +283,6 @@ class Reception:
         restored = restore(dropped.snapshot)
         flow = engine.FlowState.from_json(restored.flow_json, business)
         log.info("call_resumed", from_call=dropped.call_sid, node=flow.node)
-        fresh = self._fresh(business, row.call_sid, row.caller)
         again = engine.again(business, flow, _moment(fresh))
         setup = replace(
             fresh,
@@ -288,9 +295,15 @@ class Reception:
         )
         return Beginning(setup, dropped.call_sid)
 
-    def _fresh(self, business: Business, call_sid: str, caller: str | None) -> CallSetup:
+    def _fresh(
+        self,
+        business: Business,
+        call_sid: str,
+        caller: str | None,
+        overrides: Mapping[str, engine.Override] = NO_OVERRIDES,
+    ) -> CallSetup:
         now = datetime.now(ZoneInfo(business.timezone))
-        first = engine.begin(business, engine.Moment(now, caller, call_id=call_sid))
+        first = engine.begin(business, engine.Moment(now, caller, overrides, call_sid))
         return CallSetup(
             call_id=call_sid,
             business=business,
@@ -298,6 +311,7 @@ class Reception:
             first=first.actions,
             opening="" if engine.is_blocked(business, caller) else engine.greeting(business),
             caller=caller,
+            overrides=overrides,
             started_at=now,
             voice=self._parts.voices.of(business.voice),
             tuning=self._parts.tuning,

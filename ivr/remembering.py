@@ -15,6 +15,7 @@ from memory.costs import estimate_usd, transcription_usd
 from memory.model import CallSnapshot, Exchange, Owner, Window
 from memory.service import CallMemory
 from memory.store import Store
+from memory.store_notices import CALL_ENDED
 
 
 @contextlib.asynccontextmanager
@@ -103,8 +104,12 @@ class Prices:
 class StoreJournal:
     """`ivr.ports.Journal` on the store; adds the cost estimate, which needs the model's price."""
 
-    def __init__(self, memory: CallMemory, store: Store, claim: Claim, prices: Prices) -> None:
+    def __init__(
+        self, memory: CallMemory, store: Store, claim: Claim, prices: Prices, *, tells_end: bool = False
+    ) -> None:
+        """`tells_end`: the business's systems want to be told when a call is over."""
         self._memory = memory
+        self._tells_end = tells_end
         self._store = store
         self._claim = claim
         self._prices = prices
@@ -126,6 +131,9 @@ class StoreJournal:
         epoch = await self._claim.epoch()
         async with in_our_terms():
             await self._store.end_call(self._claim.call_sid, CallStatus(reason.value), epoch)
+            if self._tells_end:
+                business_id = self._claim.owner.business_id
+                await self._store.add_notice(business_id, self._claim.call_sid, CALL_ENDED, str(epoch))
 
 
 class StoreRecall:

@@ -23,6 +23,7 @@ STATEMENT_TIMEOUT_S = 5.0
 IN_BUSINESS = text("SELECT set_config('app.business', :where, true)")
 IN_CALL = text("SELECT enter_call(:where)")
 IN_PAGE = text("SELECT enter_page(:where)")
+IN_NOTICE = text("SELECT enter_notice(:where)")
 IN_THREAD = text("SELECT enter_thread(:where)")
 ALL_BUSINESSES = text("SELECT business_id FROM businesses ORDER BY business_id")
 
@@ -87,6 +88,10 @@ class Database:
     def thread_transaction(self, thread_id: int) -> AbstractAsyncContextManager[AsyncConnection]:
         """The same for the business of a thread."""
         return self._transaction(IN_THREAD, thread_id)
+
+    def notice_transaction(self, notice_id: int) -> AbstractAsyncContextManager[AsyncConnection]:
+        """The same for the business of a notice."""
+        return self._transaction(IN_NOTICE, notice_id)
 
     async def businesses(self) -> list[str]:
         """Every business that ever had a call, for work that is done for one after the other."""

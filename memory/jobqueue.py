@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 PROCESS_PAGE = "memory.process_page"
 REFRESH_THREAD = "memory.refresh_thread"
 EMBED_FACTS = "memory.embed_facts"
+SEND_NOTICE = "memory.send_notice"
 QUEUE = "memory"
 
 # Never opened: it only phrases the statement, which runs on the connection that it is given.
@@ -26,6 +27,11 @@ async def enqueue_page(connection: AsyncConnection, page_id: int) -> None:
 async def enqueue_facts(connection: AsyncConnection) -> None:
     """Embed what business facts are not yet embedded; nothing is added while one waits already."""
     await _enqueue_once(connection, EMBED_FACTS, EMBED_FACTS)
+
+
+async def enqueue_notice(connection: AsyncConnection, notice_id: int) -> None:
+    """Tell this notice; nothing is added while a job for it waits already."""
+    await _enqueue_once(connection, SEND_NOTICE, f"notice:{notice_id}", notice_id=notice_id)
 
 
 async def enqueue_thread(connection: AsyncConnection, thread_id: int) -> None:

@@ -22,7 +22,8 @@ from memory.audio_store import AudioStore, business_of, call_of
 from memory.embed import Embedder, chunks
 from memory.embedded import conninfo_of
 from memory.errors import EmbeddingNotReady
-from memory.jobqueue import EMBED_FACTS, PROCESS_PAGE, QUEUE, REFRESH_THREAD
+from memory.jobqueue import EMBED_FACTS, PROCESS_PAGE, QUEUE, REFRESH_THREAD, SEND_NOTICE
+from memory.notices import Notifier, send_notice, sweep_notices
 from memory.store import PageVectors, Store, StoredPage
 from memory.summarise import Summariser
 from memory.threads import place, profile_for
@@ -55,6 +56,8 @@ class JobTools:
     """Where files of erased pages are deleted."""
     retention: Mapping[str, timedelta] = field(default_factory=dict)
     """How long calls are kept, by business; without an entry for ever."""
+    notifier: Notifier | None = None
+    """Tells businesses' systems; None: nobody is told."""
 
     @property
     def model(self) -> str:
@@ -171,6 +174,7 @@ def make_app(url: str, *, periodic: bool = True) -> App:
     add(name=PROCESS_PAGE, retry=RETRY)(_process_page)
     add(name=REFRESH_THREAD, retry=RETRY)(_refresh_thread)
     add(name=EMBED_FACTS, retry=RETRY)(_embed_facts)
+    add(name=SEND_NOTICE, retry=RETRY)(_send_notice)
     if periodic:
         _add_upkeep(app)
     return app
@@ -181,6 +185,8 @@ def _add_upkeep(app: App) -> None:
         name="memory.requeue_stalled", queue=QUEUE, pass_context=True, queueing_lock="requeue_stalled"
     )
     app.periodic(cron="* * * * *")(minutely(_requeue_stalled))
+    telling = app.task(name="memory.sweep_notices", queue=QUEUE, pass_context=True, queueing_lock="notices")
+    app.periodic(cron="* * * * *")(telling(_sweep_notices))
     regularly = app.task(name="memory.upkeep", queue=QUEUE, pass_context=True, queueing_lock="upkeep")
     app.periodic(cron="*/5 * * * *")(regularly(_upkeep))
     daily = app.task(name="memory.sweep_audio", queue=QUEUE, pass_context=True, queueing_lock="sweep_audio")
@@ -278,6 +284,20 @@ async def _refresh_thread(context: JobContext, thread_id: int) -> None:
 
 async def _embed_facts(context: JobContext) -> None:
     await embed_facts(_tools(context))
+
+
+async def _send_notice(context: JobContext, notice_id: int) -> None:
+    tools = _tools(context)
+    if tools.notifier is not None:
+        await send_notice(tools.store, tools.notifier, notice_id)
+
+
+async def _sweep_notices(context: JobContext, timestamp: int) -> None:
+    tools = _tools(context)
+    if tools.notifier is not None:
+        waiting = await sweep_notices(tools.store, tools.notifier, datetime.fromtimestamp(timestamp, UTC))
+        if waiting:
+            log.info("notices_wait", count=waiting)
 
 
 async def _requeue_stalled(context: JobContext, timestamp: int) -> None:

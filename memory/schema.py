@@ -265,3 +265,35 @@ doomed_files = Table(
     Column("path", Text, nullable=False),
     PrimaryKeyConstraint("file_id"),
 )
+
+# What a business's systems are to be told of: once for each call, event and subject (a recording, a stream's epoch).
+notices = Table(
+    "notices",
+    metadata,
+    Column("business_id", Text, nullable=False),
+    Column("notice_id", BigInteger, Identity(always=True), nullable=False),
+    Column("call_sid", Text, nullable=False),
+    Column("event", Text, nullable=False),
+    _text("subject"),
+    _json("body"),
+    _time("created_at"),
+    _time("sent_at", nullable=True),
+    PrimaryKeyConstraint("business_id", "notice_id"),
+    UniqueConstraint("business_id", "call_sid", "event", "subject"),
+    ForeignKeyConstraint(
+        ["business_id", "call_sid"], ["calls.business_id", "calls.call_sid"], ondelete="CASCADE"
+    ),
+    Index(None, "notice_id"),
+)
+
+# Schedules that somebody has opened or closed by hand, until a time.
+hours_overrides = Table(
+    "hours_overrides",
+    metadata,
+    Column("business_id", Text, nullable=False),
+    Column("schedule", Text, nullable=False),
+    Column("is_open", Boolean, nullable=False),
+    Column("until", DateTime(timezone=True), nullable=False),
+    _time("set_at"),
+    PrimaryKeyConstraint("business_id", "schedule"),
+)

@@ -5,6 +5,7 @@ from memory.store_calls import WORKER_PREFIX, CallStore
 from memory.store_costs import CostStore
 from memory.store_erasure import ErasureStore
 from memory.store_facts import FactStore
+from memory.store_notices import HoursOverride, Notice, NoticeStore
 from memory.store_pages import AudioPaths, PageStore, PageVectors, StoredPage
 from memory.store_search import SearchStore
 from memory.store_threads import ThreadRow, ThreadStore
@@ -14,6 +15,8 @@ __all__ = [
     "WORKER_PREFIX",
     "AudioPaths",
     "CallerScan",
+    "HoursOverride",
+    "Notice",
     "PageVectors",
     "Store",
     "StoredPage",
@@ -22,8 +25,18 @@ __all__ = [
 ]
 
 
-class Store(CallStore, CostStore, ErasureStore, FactStore, PageStore, SearchStore, ThreadStore, TurnStore):
-    """Calls, pages, threads and business facts in one database. Every method is one transaction.
+class Store(
+    CallStore,
+    CostStore,
+    ErasureStore,
+    FactStore,
+    NoticeStore,
+    PageStore,
+    SearchStore,
+    ThreadStore,
+    TurnStore,
+):
+    """Calls, pages, threads, business facts and notices in one database. Every method is one transaction.
 
     Every one may raise `StorageUnavailable` (try again) or `StorageFault` (a bug, or not migrated).
     """

@@ -155,7 +155,7 @@ class Asking:
         started_at = self._setup.started_at
         passed = timedelta(milliseconds=now_ms - self._started_ms)
         now = None if started_at is None else started_at + passed
-        return engine.Moment(now, self._setup.caller, call_id=self._setup.call_id)
+        return engine.Moment(now, self._setup.caller, self._setup.overrides, self._setup.call_id)
 
     def state(self, now_ms: float) -> str:
         """The state snapshot and the runtime configuration (paper), one compact line each."""

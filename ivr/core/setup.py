@@ -1,10 +1,11 @@
 """What a call starts from: its business, where its flow stands, what it says first, and the tuning of waits."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from callflows.engine import Action, FlowState
+from callflows.engine import Action, FlowState, Override
 from callflows.model import Business
 from ivr.core.speaking import SpeedBy, SpeedState, VoiceProfile
 from ivr.core.threshold import LONGEST_MS, SHORTEST_MS
@@ -59,6 +60,8 @@ class CallSetup:
     """What the flow does after the opening."""
     caller: str | None = None
     """The caller's number (E.164), for the flow's conditions."""
+    overrides: Mapping[str, Override] = field(default_factory=dict)
+    """Schedules that are set by hand, as of the start."""
     resumed: bool = False
     """The thread of a dropped call goes on: the caller may decline and start afresh."""
     exchange_no: int = 1

@@ -21,7 +21,7 @@ from memory.embedded import conninfo_of
 from memory.errors import MemoryFault
 from memory.facts import Passage
 from memory.model import CallSnapshot, Exchange, Owner
-from memory.store import AudioPaths, PageVectors, Store
+from memory.store import AudioPaths, HoursOverride, PageVectors, Store
 from memory.store_costs import CostKey, Spent
 from memory.store_erasure import Erasure
 from memory.threads import Append, PageLink, Spawn, ThreadLink
@@ -79,6 +79,8 @@ async def settled(store: Store, business_id: str, said: str) -> Party:
     (thread_id,) = await store.join_threads(stored, MODEL, alone)  # type: ignore[arg-type]
     await store.save_thread(thread_id, said, None, None)
     await store.replace_facts(business_id, [Passage("about", said)], "en")
+    await store.add_notice(business_id, call_sid, "voicemail", "RE1", {"said": said})
+    await store.set_override(business_id, HoursOverride("office", True, NOW + timedelta(days=400)))
     return Party(owner, call_sid, page_id, thread_id)
 
 
@@ -102,6 +104,9 @@ async def commit_into_theirs(a: Attempt) -> object:
         a.mine.owner, Exchange(a.theirs.call_sid, 7, "mine", "now"), AudioPaths()
     )
 
+
+MY_NOTICE = 1
+"""The first that was added."""
 
 # Every query there is, asked by one business with the other's things named wherever something can be named.
 CROSSINGS: dict[str, Callable[[Attempt], Awaitable[object]]] = {
@@ -140,7 +145,15 @@ CROSSINGS: dict[str, Callable[[Attempt], Awaitable[object]]] = {
     "erase_again": lambda a: a.store.erase_again([Erasure("bakery", "0" * 64, NOW)]),
     "expire": lambda a: a.store.expire("bakery", NOW + timedelta(days=9)),
     "turns_of": lambda a: a.store.turns_of(a.mine.owner, a.theirs.call_sid),
+    "add_notice": lambda a: a.store.add_notice("bakery", a.theirs.call_sid, "voicemail", "RE2"),
+    "notice_ended_calls": lambda a: a.store.notice_ended_calls("bakery", NOW - timedelta(days=9)),
+    "requeue_notices": lambda a: a.store.requeue_notices("bakery", NOW - timedelta(days=9)),
+    "set_override": lambda a: a.store.set_override("bakery", HoursOverride("office", False, NOW)),
+    "clear_override": lambda a: a.store.clear_override("bakery", "office"),
+    "overrides": lambda a: a.store.overrides("bakery", NOW),
     # Of one call, page or thread, by a number that only its own call or job has: of mine, so that theirs must stand.
+    "load_notice": lambda a: a.store.load_notice(MY_NOTICE),
+    "mark_sent": lambda a: a.store.mark_sent(MY_NOTICE),
     "get_call": lambda a: a.store.get_call(a.mine.call_sid),
     "claim_stream": lambda a: a.store.claim_stream(a.mine.call_sid, "MZ1"),
     "save_snapshot": lambda a: a.store.save_snapshot(a.mine.call_sid, 0, CallSnapshot(1, {})),
