@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from callflows import offers
 from callflows.actions import Action, Begin, HangUp, Moved, Request, Say, Told, Transfer, UseTool
 from callflows.hours import Override
 from callflows.model import Business, Talk
 from callflows.nodes.base import Awaited, Event, Key, KeysDone, Silence, ToolAnswer, Words
+from callflows.offers import again, awaits, offered, step, take_up, takes_events
 from callflows.prompt import (
     MEMORY_CLOSE,
     MEMORY_OPEN,
@@ -26,17 +28,13 @@ from callflows.prompt import (
 from callflows.running import (
     Moment,
     Step,
-    again,
     at_node,
-    awaits,
     begin,
     enter,
     filler,
     here,
     is_blocked,
     is_urgent,
-    step,
-    takes_events,
     transferred,
 )
 from callflows.state import FlowState
@@ -83,14 +81,17 @@ __all__ = [
     "fit",
     "functions",
     "gathered",
+    "generic_offer",
     "greeting",
     "instructions",
     "is_blocked",
     "is_urgent",
     "language",
+    "offered",
     "resume_offer",
     "start",
     "step",
+    "take_up",
     "takes_events",
     "topic",
 ]
@@ -353,7 +354,12 @@ def fit(business: Business, state: FlowState, *, max_tokens: int = MAX_TOKENS) -
 
 def greeting(business: Business) -> str:
     """What a new caller hears first, word for word."""
-    return " ".join(text for text in (business.disclosure, business.greeting, business.announcement) if text)
+    return offers.first_words(business)
+
+
+def generic_offer(business: Business) -> str:
+    """What is said instead of the greeting where a call broke off on a number that several people use."""
+    return offers.generic_opening(business)
 
 
 def topic(business: Business, state: FlowState) -> str:
@@ -362,37 +368,9 @@ def topic(business: Business, state: FlowState) -> str:
     return node.topic if isinstance(node, Talk) else ""
 
 
-def resume_offer(business: Business, state: FlowState, spoken_topic: str) -> str:
-    """What a caller who was cut off hears first. `spoken_topic`: what was last talked about, or empty.
+def resume_offer(business: Business, state: FlowState) -> str:
+    """What a caller who was cut off hears first: with the topic of the node where the call broke off, if it has one.
 
-    The node's own topic comes before it. Policy `never` gives the plain greeting; so does a text of the
-    business's own that needs a topic where there is none.
+    Policy `never` gives the plain greeting. `state`: of the new call, or of the broken one if it simply goes on.
     """
-    policy, about = business.resume, _about(topic(business, state), _phrase(spoken_topic))
-    if policy.greeting == "never" or (not about and "{topic}" in policy.say):
-        return greeting(business)
-    if policy.say:
-        return policy.say.replace("{topic}", about)
-    cut = f"We were cut off while talking about {about}." if about else "We were cut off."
-    asks = policy.greeting == "offer" and _talk(business, state) is not None
-    ending = "Shall we go on, or start afresh?" if asks else "Let us go on from there."
-    return f"Welcome back to {business.name}. {cut} {ending}"
-
-
-def _about(node_topic: str, spoken: str) -> str:
-    """Both topics as one phrase; one alone where the other adds nothing."""
-    if node_topic.casefold() in spoken.casefold():
-        return spoken
-    return node_topic if spoken.casefold() in node_topic.casefold() else f"{node_topic}: {spoken}"
-
-
-_MAX_PHRASE = 160
-
-
-def _phrase(text: str) -> str:
-    """`text` as something to be said inside a sentence: one line, short, printable, without a full stop."""
-    printable = "".join(character if character.isprintable() else " " for character in text)
-    line = " ".join(printable.split())
-    if len(line) > _MAX_PHRASE:
-        line = line[:_MAX_PHRASE].rpartition(" ")[0] or line[:_MAX_PHRASE]
-    return line.rstrip(" .!?,;:")
+    return offers.opening(business, state, topic(business, state.offered or state))

@@ -22,6 +22,7 @@ from callflows.fields import (
     SpokenNow,
     TimeZone,
     Voice,
+    fault,
 )
 from callflows.hours import Hours
 from callflows.nodes.base import NodeBase, Pattern, walk
@@ -29,7 +30,7 @@ from callflows.nodes.ends import HangUpNode, TransferNode
 from callflows.nodes.registry import Node
 from callflows.nodes.talk import Exit, Talk
 from callflows.part import Part
-from callflows.texts import Texts
+from callflows.texts import Template, Texts
 from callflows.tools import Host, PlainUrl, Secret, Tool, env_names, host_of
 
 __all__ = [
@@ -52,6 +53,7 @@ REFERENCE_ERROR = "flow_reference"
 """Type of the error a `Business` raises for names that lead nowhere; the parser tells those by place."""
 
 _TWO_HOURS = timedelta(hours=2)
+_HALF_AN_HOUR = timedelta(minutes=30)
 
 
 class Orchestration(StrEnum):
@@ -82,9 +84,17 @@ class ResumePolicy(Part):
         _TWO_HOURS, description="How long a call that broke off can be taken up: 2h, 30m."
     )
     greeting: Literal["offer", "straight", "never"] = Field(
-        "offer", description="offer: ask whether to go on; straight: go on; never: greet as a new call."
+        "offer",
+        description="offer: ask whether to go on, and go on after a yes; straight: go on; never: greet as a new call.",
     )
     say: ResumeText = Field("", description="The offer in your own words or language; {topic} is filled in.")
+    confirm_after: Duration = Field(
+        _HALF_AN_HOUR, description="What was gathered longer ago is read back first, to be confirmed."
+    )
+    confirm: Template = Field(
+        "You had told me: {slots}. Is that still right?",
+        description="The words for it; {slots} is filled in.",
+    )
 
 
 class Limits(Part):
@@ -93,6 +103,30 @@ class Limits(Part):
     max_call_minutes: int = Field(60, ge=1, le=240)
     silence_s: float = Field(8, ge=2, le=60, allow_inf_nan=False, description="Silence before a reminder.")
     reprompts: int = Field(2, ge=0, le=5, description="Reminders before the call is ended.")
+
+
+Extent = Literal["nothing", "resumed", "all"]
+EXTENTS: tuple[Extent, ...] = ("nothing", "resumed", "all")
+"""The less comes first."""
+
+
+class Hears(Part):
+    """What of a caller's past the model is shown, by how sure it is who calls: never more than a surer caller hears.
+
+    nothing: each call begins anew; resumed: the call that broke off and is taken up, and no other; all: earlier calls
+    too.
+    """
+
+    number: Extent = Field("resumed", description="Who calls from the number, whoever sent it.")
+    attested: Extent = Field("all", description="Whose network vouches for the number (STIR/SHAKEN level A).")
+    verified: Extent = Field("all", description="Who has given their PIN in this call.")
+
+    @model_validator(mode="after")
+    def _rises(self) -> Self:
+        levels = [EXTENTS.index(extent) for extent in (self.number, self.attested, self.verified)]
+        if levels != sorted(levels):
+            raise fault("a surer caller would hear less", "number: resumed, attested: all, verified: all")
+        return self
 
 
 class MemoryUse(Part):
@@ -110,6 +144,22 @@ class MemoryUse(Part):
         ge=0,
         le=2,
         description="So many latest turns are shown as audio, which costs 8 times what text does.",
+    )
+    hears: Hears = Field(Hears(), description="What callers hear of their past, by how sure it is who calls.")
+    silent_days: int = Field(
+        45,
+        ge=1,
+        le=3_650,
+        description="A number not heard of for so long may be somebody else's by now: only a PIN brings it back.",
+    )
+
+
+class Consent(Part):
+    """What follows when a caller does not want to be recorded. They are asked by `announcement`."""
+
+    refusal: Literal["no_audio", "no_memory"] = Field(
+        "no_audio",
+        description="no_audio: only what was said is kept, as text; no_memory: nothing of the call is.",
     )
 
 
@@ -205,7 +255,10 @@ class Business(Part):
     )
     disclosure: Spoken = Field("", description="Said first of all: that a machine speaks.")
     greeting: SpokenNow
-    announcement: Spoken = Field("", description="Said after the greeting: that calls are recorded, consent.")
+    announcement: Spoken = Field(
+        "", description="Said after the greeting, over no interruption: that calls are recorded."
+    )
+    consent: Consent = Consent()
     instructions: Prose = ""
     facts: tuple[Fact, ...] = Field((), description="Full sentences, the most important first.")
     documents: tuple[BusinessDocument, ...] = Field(

@@ -123,7 +123,7 @@ def step(business: Business, state: FlowState, event: Event | ToolAnswer, moment
     if awaited is None:
         return Step(state, ())
     if isinstance(event, Words) and awaited.words:
-        commanded = _command(business, state, event.text, moment)
+        commanded = command(business, state, event.text, moment)
         if commanded is not None:
             return commanded
     if isinstance(event, Key) and event.digit == "0" and _is_operator_key(business, node, state):
@@ -170,7 +170,7 @@ def _emergency(business: Business, state: FlowState, urgent: Emergency, moment: 
     return Step(then.state, (said, *follow))
 
 
-def _command(business: Business, state: FlowState, text: str, moment: Moment) -> Step | None:
+def command(business: Business, state: FlowState, text: str, moment: Moment) -> Step | None:
     match command_in(business, state.language or business.language, text):
         case "operator" if business.operator is not None:
             return Step(*_transferred(business, state, business.operator, "", state.language))
@@ -191,7 +191,7 @@ def _command(business: Business, state: FlowState, text: str, moment: Moment) ->
 def enter(business: Business, state: FlowState, name: str, moment: Moment) -> Step:
     """Go to a node, and on through all that need nobody. A talking node reached so is begun by the model."""
     actions: list[Action] = [Moved(name)]
-    state = replace(state, node=name, progress=Progress(), using=None)
+    state = replace(state, node=name, progress=Progress(), using=None, offered=None)
     for _ in range(MAX_STEPS):
         node = business.nodes[state.node]
         if isinstance(node, Talk):

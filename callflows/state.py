@@ -37,6 +37,12 @@ class FlowState:
     using: Using | None = None
     uses: int = 0
     """How many tools were used so far: no key comes twice in a call."""
+    offered: "FlowState | None" = None
+    """Where a call broke off that the caller may go on with: nothing of it counts before they say so."""
+    taken_up: bool = False
+    """The call goes on with one that broke off."""
+    is_old: bool = False
+    """What was gathered is so old that the caller is to confirm it."""
     secrets: dict[str, Any] = field(default_factory=dict, hash=False, repr=False)
     """Lost when another process takes the call: they are asked for again, never written down."""
 
@@ -59,7 +65,9 @@ class FlowState:
         del progress["keys"]
         if any(progress.values()) or progress["candidate"] is not None:
             stored["progress"] = progress
-        return stored
+        if self.offered is not None:
+            stored["offered"] = self.offered.to_json()
+        return stored | {flag: True for flag in _FLAGS if getattr(self, flag)}
 
     @classmethod
     def from_json(cls, data: object, business: Business) -> "FlowState":
@@ -83,6 +91,9 @@ class FlowState:
             _progress(stored.get("progress")) if known else Progress(),
             _using(stored.get("using"), business) if known else None,
             uses if isinstance(uses, int) and uses >= 0 else 0,
+            cls.from_json(stored["offered"], business) if isinstance(stored.get("offered"), dict) else None,
+            taken_up=stored.get("taken_up") is True,
+            is_old=stored.get("is_old") is True,
         )
 
 
@@ -92,6 +103,9 @@ def _using(data: object, business: Business) -> Using | None:
     if not (isinstance(key, str) and isinstance(tool, str) and isinstance(arguments, str)):
         return None
     return Using(key, tool, arguments) if tool in business.tools else None
+
+
+_FLAGS = ("taken_up", "is_old")
 
 
 def _progress(data: object) -> Progress:

@@ -267,7 +267,7 @@ class Call:
     async def _recall_window(self, command: do.Recall) -> None:
         try:
             async with asyncio.timeout(RECALL_TIMEOUT_S):
-                window = await self._around.recall.recall(command.query, command.live_items)
+                window = await self._around.recall.recall(command.query, command.live_items, command.access)
         except TimeoutError:
             log.warning("recall_timed_out", after_s=RECALL_TIMEOUT_S)
             window = Window()

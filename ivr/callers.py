@@ -1,7 +1,7 @@
 """`ivr callers`: what is kept of one caller at one business, and its erasure."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from memory.jobs import delete_doomed
 from memory.ledger import Ledger
 from memory.model import Owner
 from memory.store import Store
+from memory.store_callers import CallerFacts
 from memory.store_erasure import Topic
 
 MOST_CALLS = 10_000
@@ -34,6 +35,7 @@ class CallerView:
     owner: Owner
     calls: Sequence[CallView]
     topics: Sequence[Topic]
+    facts: CallerFacts
 
     @property
     def turns(self) -> int:
@@ -68,6 +70,8 @@ async def show_caller(settings: Settings, out: Console, number: str, business: s
         table.add_row(call.call.call_sid, started, call.call.status.value, str(len(call.turns)), last)
     if view.calls:
         out.print(table)
+    for line in _known(view.facts):
+        out.print(line)
     for topic in view.topics:
         out.print(f"topic ({topic.turns} turns): {topic.summary}", markup=False, soft_wrap=True)
 
@@ -101,6 +105,27 @@ async def forget_caller(
             out.print(f"{done}, with {erased.files} audio files")
 
 
+async def keep_caller(settings: Settings, out: Console, number: str, business: str) -> None:
+    """Undo a caller's wish to be forgotten. Raises: `CallthreadError`: there is none, or it was carried out."""
+    async with opened(settings) as store:
+        if not await store.keep_after_all(await _owner(settings, store, number, business)):
+            raise CallthreadError("this caller has not asked to be forgotten, or is forgotten already")
+    out.print("kept: what they asked for is not carried out")
+
+
+async def share_caller(
+    settings: Settings, out: Console, number: str, business: str, *, is_shared: bool
+) -> None:
+    """Say whether several people use a number. Raises: `CallthreadError`."""
+    async with opened(settings) as store:
+        await store.set_shared(await _owner(settings, store, number, business), is_shared=is_shared)
+    out.print(
+        "shared: nothing of its past is told to who calls from it"
+        if is_shared
+        else "not shared: its past is remembered again"
+    )
+
+
 async def _owner(settings: Settings, store: Store, number: str, business: str) -> Owner:
     # A business whose file is gone may still have callers, and they their rights.
     known = sorted({*load_folder(flow_folder(settings)).businesses, *await store.businesses()})
@@ -115,7 +140,16 @@ async def _owner(settings: Settings, store: Store, number: str, business: str) -
 async def _load(store: Store, owner: Owner) -> CallerView:
     rows = await store.list_calls(owner.business_id, caller=owner.caller, limit=MOST_CALLS)
     views = [view for row in reversed(rows) if (view := await load_call(store, row.call_sid)) is not None]
-    return CallerView(owner, views, await store.topics(owner))
+    return CallerView(owner, views, await store.topics(owner), await store.caller_facts(owner))
+
+
+def _known(facts: CallerFacts) -> Iterator[str]:
+    if facts.is_shared:
+        yield "several people use this number: nothing is told of its past"
+    if facts.is_enrolled:
+        yield "enrolled: has a PIN"
+    if facts.forget_at is not None:
+        yield f"asked to be forgotten: will be at {facts.forget_at:%Y-%m-%d %H:%M %Z}"
 
 
 def _as_json(view: CallerView) -> str:
@@ -123,6 +157,9 @@ def _as_json(view: CallerView) -> str:
         "business_id": view.owner.business_id,
         "caller": mask_number(view.owner.caller or ""),
         "usd": round(view.usd, 6),
+        "shared": view.facts.is_shared,
+        "enrolled": view.facts.is_enrolled,
+        "forget_at": view.facts.forget_at.isoformat() if view.facts.forget_at else None,
         "topics": [{"summary": topic.summary, "turns": topic.turns} for topic in view.topics],
         "calls": [json.loads(call_json(call)) for call in view.calls],
     }

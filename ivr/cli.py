@@ -12,7 +12,7 @@ from callflows.parse import FlowErrors
 from ivr import __version__, demo, observe, simulate
 from ivr.app import ServeOptions, serve
 from ivr.bench.commands import bench_app
-from ivr.callers import forget_caller, show_caller
+from ivr.callers import forget_caller, keep_caller, share_caller, show_caller
 from ivr.errors import CallthreadError, ConfigError
 from ivr.flows_cli import flows_app
 from ivr.jobs import run_jobs
@@ -231,6 +231,27 @@ def callers_forget(
             typer.confirm(question, abort=True)
 
     _run(forget_caller(_settings(), out, number, business, confirm))
+
+
+@callers_app.command("keep")
+def callers_keep(number: Number, business: BusinessId) -> None:
+    """Undo that a caller asked, by voice, to be forgotten: within a day of it, before it is carried out."""
+    _run(keep_caller(_settings(), out, number, business))
+
+
+@callers_app.command("share")
+def callers_share(
+    number: Number,
+    business: BusinessId,
+    no: Annotated[bool, typer.Option("--no", help="It is one person's after all.")] = False,
+) -> None:
+    """Say that several people use a number: then nothing of its past is told to who calls from it.
+
+    The service says so itself where it notices two people, or two calls at once.
+
+    Example: ivr callers share +12025550143 --business harbor-dental --no
+    """
+    _run(share_caller(_settings(), out, number, business, is_shared=not no))
 
 
 @numbers_app.command("list")

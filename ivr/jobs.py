@@ -8,6 +8,7 @@ from pathlib import Path
 
 from callflows.parse import load_folder
 from ivr.adapters.outgoing_http import OutgoingHttp
+from ivr.callers import ledger_path
 from ivr.foundations import audio_store, database, embedding_model, embedding_process, flow_folder
 from ivr.settings import Settings
 from ivr.shelf import FlowShelf
@@ -15,6 +16,7 @@ from ivr.toolbox import FlowSecrets
 from ivr.webhooks import WebhookSender
 from memory.embed import Embedder
 from memory.jobs import JobTools, run_worker
+from memory.ledger import Ledger
 from memory.store import Store
 from memory.summarise import ChatModel, ChatSummariser, ExtractiveSummariser, Summariser
 
@@ -33,8 +35,15 @@ async def run_jobs(settings: Settings, embedding_socket: Path | None) -> None:
         http = await stack.enter_async_context(OutgoingHttp(settings.private_hosts))
         shelf = FlowShelf(flow_folder(settings))
         sender = WebhookSender(shelf, http, FlowSecrets(settings.flow_environment))
+        ledger = Ledger(ledger_path(settings))
         tools = JobTools(
-            store, summariser(settings), embedder, audio_store(settings), retention(settings), sender
+            store,
+            summariser(settings),
+            embedder,
+            audio_store(settings),
+            retention(settings),
+            sender,
+            ledger.add,
         )
         await run_worker(url, tools, stop)
 

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from ivr.core.commands import EndReason, LineCommand, ModelCommand, SessionConfig, UseTool
 from ivr.core.events import LineEvent, ModelEvent, ReplyPcm, ToolAnswered
-from memory.model import CallSnapshot, Exchange, Window
+from memory.model import Access, CallSnapshot, Exchange, Window
 
 
 class Clock(Protocol):
@@ -85,8 +85,10 @@ class Telephony(Protocol):
 class Recall(Protocol):
     """The memory of this call's caller, bound to owner and call when made."""
 
-    async def recall(self, query: str, live_items: tuple[str, ...]) -> Window:
-        """Never raises for a memory that is down: then the window holds what the call itself knows."""
+    async def recall(self, query: str, live_items: tuple[str, ...], access: Access) -> Window:
+        """`access`: what may be looked at. Never raises for a memory that is down: then the window holds what the call
+        itself knows.
+        """
         ...
 
 

@@ -1,9 +1,9 @@
 """Receives an accepted stream: who calls, what was before, what is said first; then runs the call."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import structlog
@@ -18,13 +18,14 @@ from ivr.core.events import CeilingReached, LineClosed
 from ivr.core.records import UNHEARD_WORDS
 from ivr.core.session import CallCore
 from ivr.core.setup import CallSetup, Tuning, restore
+from ivr.core.standing import Standing
 from ivr.errors import CallTakenOver, StorageUnavailable
 from ivr.observe import Metrics
 from ivr.override import overrides_of
 from ivr.pacing import MonotonicClock, Pacer
 from ivr.ports import CallerLink, ModelLink, Tools
 from ivr.registry import NOBODY_ANSWERED, Registry
-from ivr.remembering import Claim, Prices, StoreJournal, StoreRecall, in_our_terms
+from ivr.remembering import Claim, Prices, StoreJournal, StoreRecall, in_our_terms, trust_of
 from ivr.shelf import Flows
 from ivr.spending import Budgets, Meter
 from ivr.spooling import Spool
@@ -33,7 +34,7 @@ from ivr.voicebook import VoiceBook
 from ivr.wire.tokens import Grant
 from ivr.wire.twilio import StartInfo
 from memory.calls import CallRow
-from memory.model import Owner
+from memory.model import Owner, Trust
 from memory.service import CallMemory, Memory
 from memory.store import Store
 from memory.strategies import Policy, StrategyName
@@ -43,6 +44,8 @@ GOING_AWAY = 1001
 NO_OVERRIDES: Mapping[str, engine.Override] = {}
 PREPARE_TIMEOUT_S = 1.5
 """A caller who hears nothing hangs up: with a database this slow the call begins as a new one."""
+OFFERS_BACK_MAX = 5
+"""So many calls in a row may break off before their caller has answered the offer."""
 OLDER_STREAM_TIMEOUT_S = 3.0
 """How long a stream waits for the last words of the one that broke before it; it may wait for transcripts."""
 
@@ -69,15 +72,6 @@ class Parts:
     tools: Tools = field(default_factory=NoTools)
 
 
-def spoken_topic(said: Sequence[str]) -> str:
-    """What was being talked about, in the caller's own last words, as part of a sentence; empty for nothing."""
-    last = next((text for text in reversed(said) if text and text != UNHEARD_WORDS), "")
-    if not last:
-        return ""
-    kind = "your question" if last.rstrip().endswith("?") else "what you said"
-    return f"{kind}: {last}"
-
-
 @dataclass(frozen=True, slots=True)
 class Beginning:
     """How a call begins here, and the dropped call that it goes on with, if any."""
@@ -102,6 +96,21 @@ def _moment(setup: CallSetup) -> engine.Moment:
 def _journal(memory: CallMemory, parts: Parts, claim: Claim, beginning: Beginning) -> StoreJournal:
     tells_end = bool(beginning.setup.business.tells("call_ended"))
     return StoreJournal(memory, parts.store, claim, parts.prices, tells_end=tells_end)
+
+
+def _taken_back(fresh: CallSetup, broken: engine.FlowState, heard_at: datetime) -> CallSetup:
+    """A call that goes on with a broken one, or asks first whether it is to. `heard_at`: its last sign of life."""
+    business, policy = fresh.business, fresh.business.resume
+    is_old = datetime.now(UTC) - heard_at > policy.confirm_after
+    state = engine.offered(business, broken, asks=policy.greeting == "offer", is_old=is_old)
+    again = engine.again(business, state, _moment(fresh))
+    is_asked_already = state.offered is not None and policy.greeting == "offer"
+    return replace(
+        fresh,
+        flow=again.state,
+        first=() if is_asked_already else again.actions,
+        opening=engine.resume_offer(business, state),
+    )
 
 
 def policy_of(business: Business) -> Policy:
@@ -135,7 +144,15 @@ class Reception:
             return
         owner = Owner(business.id, grant.caller)
         flow_hash = parts.book.hash_of(business.id)
-        claim = Claim(parts.store, owner, start.call_sid, start.stream_sid, grant.to_number, flow_hash)
+        claim = Claim(
+            parts.store,
+            owner,
+            start.call_sid,
+            start.stream_sid,
+            grant.to_number,
+            flow_hash,
+            trust=trust_of(grant.caller, is_attested=grant.is_attested),
+        )
         await self._older_is_over(start.call_sid)
         try:
             beginning = await self._prepare(business, claim)
@@ -224,18 +241,26 @@ class Reception:
                 return await self._beginning(business, row)
         except (StorageUnavailable, TimeoutError) as error:
             log.warning("call_without_memory", error=type(error).__name__)
-            return Beginning(self._fresh(business, claim.call_sid, claim.owner.caller))
+            # Nobody can say now whether others use this number: nothing of the past, whatever comes back meanwhile.
+            return Beginning(
+                self._fresh(
+                    business, claim.call_sid, claim.owner.caller, Standing(claim.trust, is_shared=True)
+                )
+            )
 
     async def _beginning(self, business: Business, row: CallRow | None) -> Beginning:
         if row is None:
             raise CallTakenOver("the call was forgotten")
         business = await self._as_begun(business, row)
         overrides = await overrides_of(self._parts.store, business, datetime.now(UTC))
-        fresh = self._fresh(business, row.call_sid, row.caller, overrides)
         if row.snapshot is None:
-            resumed = await self._resumed(business, row, fresh)
-            return resumed or Beginning(fresh)
+            await self._parts.registry.liveness.settle(business.id, row.caller)
+            standing = await self._standing(business, row)
+            fresh = self._fresh(business, row.call_sid, row.caller, standing, overrides)
+            return await self._resumed(row, fresh) or Beginning(fresh)
         restored = restore(row.snapshot)
+        standing = restored.standing or await self._standing(business, row)
+        fresh = self._fresh(business, row.call_sid, row.caller, standing, overrides)
         flow = engine.FlowState.from_json(restored.flow_json, business)
         again = engine.again(business, flow, _moment(fresh))
         setup = replace(
@@ -264,42 +289,60 @@ class Reception:
             log.warning("older_flow_unreadable", business=business.id)
             return business
 
-    async def _resumed(self, business: Business, row: CallRow, fresh: CallSetup) -> Beginning | None:
-        """The dropped call that this caller is taken back to, if there is one.
+    async def _standing(self, business: Business, row: CallRow) -> Standing:
+        """Who this caller seems to be, before they have said a word."""
+        facts = await self._parts.store.caller_facts(row.owner, row.call_sid)
+        silence = timedelta(days=business.memory.silent_days)
+        return Standing(
+            row.trust,
+            is_shared=facts.is_shared or facts.is_beside,
+            is_silent=facts.heard_at is not None and row.started_at - facts.heard_at > silence,
+        )
 
-        It may itself have gone on with an earlier one, and dropped before a word: the brief knows that.
-        """
-        policy, parts = business.resume, self._parts
-        if policy.greeting == "never" or engine.is_blocked(business, row.caller):
+    async def _resumed(self, row: CallRow, fresh: CallSetup) -> Beginning | None:
+        """The dropped call that this caller is offered to go on with, if there is one and they may."""
+        business, standing = fresh.business, fresh.standing
+        if business.resume.greeting == "never" or engine.is_blocked(business, row.caller):
             return None
-        await parts.registry.liveness.settle(business.id, row.caller)
-        dropped = await parts.store.find_dropped(business.id, row.caller, policy.within, datetime.now(UTC))
+        dropped = await self._broken_off(business, row)
         if dropped is None:
             return None
-        brief = await parts.memory.resume_brief(dropped)
-        topic = spoken_topic([page.user_text for page in brief.exchanges])
-        if not topic or not await parts.store.mark_resumed(row.call_sid, dropped.call_sid):
-            return None  # nothing was said in it: nothing to go back to
+        if standing.is_shared:  # nobody knows whose call that was
+            return Beginning(replace(fresh, opening=engine.generic_offer(business)))
         restored = restore(dropped.snapshot)
+        was = restored.standing or Standing(dropped.trust)
+        if not standing.may_resume(business.memory) or was.trust is Trust.VERIFIED or was.is_other:
+            return None
+        if not await self._parts.store.mark_resumed(row.call_sid, dropped.call_sid):
+            return None
         flow = engine.FlowState.from_json(restored.flow_json, business)
-        log.info("call_resumed", from_call=dropped.call_sid, node=flow.node)
-        again = engine.again(business, flow, _moment(fresh))
-        setup = replace(
-            fresh,
-            flow=again.state,
-            first=again.actions,
-            opening=engine.resume_offer(business, flow, topic),
-            resumed=True,
-            speed=restored.speed,
-            silence_ms=restored.silence_ms,
-        )
+        log.info("call_offered", from_call=dropped.call_sid, node=flow.node)
+        setup = _taken_back(fresh, flow, dropped.last_activity_at)
+        setup = replace(setup, speed=restored.speed, silence_ms=restored.silence_ms)
         return Beginning(setup, dropped.call_sid)
+
+    async def _broken_off(self, business: Business, row: CallRow) -> CallRow | None:
+        """The caller's call that broke off last, and in which something was said.
+
+        One that broke off before its caller had answered our offer leads to the call that was offered.
+        """
+        store, within = self._parts.store, business.resume.within
+        dropped = await store.find_dropped(business.id, row.caller, within, datetime.now(UTC))
+        for _ in range(OFFERS_BACK_MAX):
+            if dropped is None:
+                return None
+            brief = await self._parts.memory.resume_brief(dropped)
+            if any(page.user_text not in ("", UNHEARD_WORDS) for page in brief.exchanges):
+                return dropped
+            dropped = await store.get_call(dropped.resumed_from) if dropped.resumed_from else None
+        return None
 
     def _fresh(
         self,
         business: Business,
         call_sid: str,
         caller: str | None,
+        standing: Standing,
         overrides: Mapping[str, engine.Override] = NO_OVERRIDES,
     ) -> CallSetup:
         now = datetime.now(ZoneInfo(business.timezone))
@@ -312,6 +355,7 @@ class Reception:
             opening="" if engine.is_blocked(business, caller) else engine.greeting(business),
             caller=caller,
             overrides=overrides,
+            standing=standing,
             started_at=now,
             voice=self._parts.voices.of(business.voice),
             tuning=self._parts.tuning,

@@ -12,7 +12,7 @@ from ivr.core.setup import restore, snapshot_of
 from ivr.errors import StorageUnavailable
 from ivr.liveness import Liveness
 from ivr.ports import Telephony
-from ivr.remembering import in_our_terms
+from ivr.remembering import in_our_terms, trust_of
 from ivr.rescue import Rescue
 from ivr.shelf import Flows
 from ivr.web.deps import BusinessInfo, Ended, GoOn, OpenResult, Outcome, StatusReport, TransferTo
@@ -78,12 +78,20 @@ class Registry:
     # -- for the web part -----------------------------------------------------------------------------------------
 
     async def open_call(
-        self, call_sid: str, business_id: str, caller: str | None, to_number: str
+        self,
+        call_sid: str,
+        business_id: str,
+        caller: str | None,
+        to_number: str,
+        *,
+        is_attested: bool = False,
     ) -> OpenResult:
         """See the protocol."""
         async with in_our_terms():
             flow_hash = self._book.hash_of(business_id)
-            row = await self._store.open_call(call_sid, business_id, caller, to_number, flow_hash)
+            row = await self._store.open_call(
+                call_sid, business_id, caller, to_number, flow_hash, trust_of(caller, is_attested=is_attested)
+            )
         if row.status is not CallStatus.ACTIVE:
             return OpenResult.OVER
         return OpenResult.NEW if row.epoch == 0 else OpenResult.KNOWN
@@ -132,6 +140,7 @@ class Registry:
                 restored.speed,
                 restored.silence_ms,
                 resumed=restored.resumed,
+                standing=restored.standing,
                 opening=NOBODY_ANSWERED,
             )
             await self._store.reopen_call(call_sid, snapshot)

@@ -3,19 +3,24 @@
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from ivr.core.commands import EndReason
 from ivr.core.events import Usage
+from ivr.core.setup import restore
+from ivr.core.standing import Keeps, Standing, Wish
 from ivr.core.units import ulaw_ms
 from ivr.errors import CallTakenOver, StorageUnavailable
 from memory import errors as faults
 from memory.calls import CallRow, CallStatus
 from memory.costs import estimate_usd, transcription_usd
-from memory.model import CallSnapshot, Exchange, Owner, Window
+from memory.model import Access, CallSnapshot, Exchange, Owner, Trust, Window
 from memory.service import CallMemory
 from memory.store import Store
 from memory.store_notices import CALL_ENDED
+
+FORGET_AFTER = timedelta(hours=24)
+"""So long a business may undo it that a caller asked, by voice, to be forgotten."""
 
 
 @contextlib.asynccontextmanager
@@ -27,6 +32,13 @@ async def in_our_terms() -> AsyncIterator[None]:
         raise StorageUnavailable(str(error)) from error
     except (faults.StaleEpoch, faults.CallOver, faults.UnknownCall) as error:  # the last: erased meanwhile
         raise CallTakenOver(str(error)) from error
+
+
+def trust_of(caller: str | None, *, is_attested: bool) -> Trust:
+    """What the first webhook says of who calls."""
+    if not caller:
+        return Trust.NONE
+    return Trust.ATTESTED if is_attested else Trust.NUMBER
 
 
 class Claim:
@@ -41,6 +53,7 @@ class Claim:
         to: str,
         flow: str,
         began_at: datetime | None = None,
+        trust: Trust = Trust.NUMBER,
     ) -> None:
         self._store = store
         self._epoch: int | None = None
@@ -49,6 +62,7 @@ class Claim:
         self.stream_sid = stream_sid
         self.to_number = to
         self.flow_hash = flow
+        self.trust = trust
         self.began_at = began_at or datetime.now(UTC)
 
     @property
@@ -57,9 +71,16 @@ class Claim:
         return self._epoch
 
     @property
-    def call(self) -> tuple[str, str, str | None, str, str]:
+    def call(self) -> tuple[str, str, str | None, str, str, Trust]:
         """The arguments of `Store.open_call`."""
-        return (self.call_sid, self.owner.business_id, self.owner.caller, self.to_number, self.flow_hash)
+        return (
+            self.call_sid,
+            self.owner.business_id,
+            self.owner.caller,
+            self.to_number,
+            self.flow_hash,
+            self.trust,
+        )
 
     async def open(self) -> CallRow:
         """The call's row, made if the webhook could not. Raises: `memory.errors`, `UnknownCall` if it was erased."""
@@ -113,6 +134,8 @@ class StoreJournal:
         self._store = store
         self._claim = claim
         self._prices = prices
+        self._noted = Standing()
+        """What was carried out already of what the caller's standing asks for."""
 
     async def commit_exchange(self, exchange: Exchange) -> None:
         """See the port."""
@@ -125,6 +148,20 @@ class StoreJournal:
         epoch = await self._claim.epoch()
         async with in_our_terms():
             await self._store.save_snapshot(self._claim.call_sid, epoch, snapshot)
+            standing = restore(snapshot).standing
+            if standing is not None:
+                await self._note(standing)
+
+    async def _note(self, standing: Standing) -> None:
+        """Carry out, once, what the caller's standing asks for beyond this call, or of what is kept of it already."""
+        owner, was = self._claim.owner, self._noted
+        if standing.is_other and not was.is_other and owner.caller:
+            await self._store.set_shared(owner, is_shared=True)
+        if standing.wish is Wish.CONFIRMED and was.wish is not Wish.CONFIRMED and owner.caller:
+            await self._store.ask_to_forget(owner, FORGET_AFTER)
+        if standing.keeps is not Keeps.ALL and was.keeps is Keeps.ALL:
+            await self._store.strip(owner, self._claim.call_sid, words=standing.keeps is Keeps.NOTHING)
+        self._noted = standing
 
     async def end(self, reason: EndReason) -> None:
         """See the port."""
@@ -142,6 +179,6 @@ class StoreRecall:
     def __init__(self, memory: CallMemory) -> None:
         self._memory = memory
 
-    async def recall(self, query: str, live_items: tuple[str, ...]) -> Window:
+    async def recall(self, query: str, live_items: tuple[str, ...], access: Access) -> Window:
         """See the port."""
-        return await self._memory.recall(query, live_items)
+        return await self._memory.recall(query, live_items, access)

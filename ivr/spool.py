@@ -20,7 +20,7 @@ import structlog
 
 from ivr.core.commands import EndReason
 from ivr.errors import StorageUnavailable
-from memory.model import CallSnapshot, Exchange
+from memory.model import CallSnapshot, Exchange, Trust
 
 LIMIT_BYTES = 1 << 30
 """About 35 hours of calls with their audio. What does not fit waits in memory, as it would without a spool."""
@@ -41,6 +41,7 @@ class StreamHeader(msgspec.Struct, frozen=True):
     epoch: int | None
     began_at: datetime
     """Of a caller who is erased later, nothing said before is written."""
+    trust: Trust = Trust.NUMBER
 
 
 class ExchangeLine(msgspec.Struct, frozen=True, tag="exchange"):

@@ -49,6 +49,8 @@ class Replay:
 
     async def write(self, line: Line) -> None:
         """Raises: `StorageUnavailable`. What a newer stream has made void is left out, but for what was said."""
+        if isinstance(line, ExchangeLine):
+            line = ExchangeLine(replace(line.exchange, is_late=True))
         try:
             await write_to(self._journal, line)
         except CallTakenOver:
@@ -153,6 +155,7 @@ class SpooledJournal:
             claim.flow_hash,
             claim.held_epoch,
             claim.began_at,
+            claim.trust,
         )
 
 
@@ -226,6 +229,7 @@ class Spool:
             header.to_number,
             header.flow_hash,
             header.began_at,
+            header.trust,
         )
         if not await self._take(claim, header.epoch):
             log.info("spool_file_of_erased_caller")

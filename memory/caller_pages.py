@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.kinds import table_of, wanted_by
-from memory.model import Page
+from memory.model import Access, Page, Trust
 from memory.scan import CallerScan, Cosines, Ints, Terms
 
 TERM_BYTES = 4
@@ -125,6 +125,23 @@ class CallerPages:
         """These pages, as far as they are the caller's."""
         return [self._rows[page_id].page for page_id in page_ids if page_id in self._rows]
 
+    def seen_with(self, access: Access, call_ids: Sequence[str]) -> "CallerPages":
+        """The pages that may be looked at; itself where that is all. `call_ids`: the call, then those it resumes."""
+        if access.is_all():
+            return self
+        numbers = [self._calls.get(call_id, -1) for call_id in call_ids]
+        mask = self._columns.mask(access, numbers[:1], numbers[1:])
+        seen = CallerPages()
+        seen._calls, seen._vectors = self._calls, self._vectors
+        kept = self._columns.page_ids[mask].tolist()
+        seen._rows = {page_id: self._rows[page_id] for page_id in kept}
+        seen._columns = self._columns.only(mask)
+        return seen
+
+    def holds(self, page_ids: Iterable[int]) -> bool:
+        """Whether all of these are among its pages."""
+        return all(page_id in self._rows for page_id in page_ids)
+
     def all(self) -> list[Page]:
         """Every page, oldest first."""
         return [row.page for row in self._rows.values()]
@@ -148,6 +165,9 @@ class _Columns:
     user_terms: Terms
     reply_terms: Terms
     kinds: NDArray[np.int8]
+    trust: NDArray[np.int8]
+    numbers: Ints
+    """Of the exchanges within their calls."""
 
     @classmethod
     def of(cls, rows: Sequence[PageTerms], calls: dict[str, int]) -> "_Columns":
@@ -158,6 +178,31 @@ class _Columns:
             _terms([row.user_terms for row in rows]),
             _terms([row.reply_terms for row in rows]),
             table_of([text for row in rows for text in (row.page.user_text, row.page.reply_text)]),
+            np.array([row.page.trust for row in rows], np.int8),
+            np.array([row.page.exchange_no for row in rows], np.int64),
+        )
+
+    def mask(self, access: Access, own: Sequence[int], resumed: Sequence[int]) -> NDArray[np.bool_]:
+        """Which rows may be looked at, if these are the numbers of the call and of those it resumes."""
+        is_own, is_resumed = np.isin(self.calls, own), np.isin(self.calls, resumed)
+        # A dropped call may be gone on with at less trust than it had; but not with what had to be verified.
+        limit = np.where(is_resumed, max(access.trust, Trust.ATTESTED), access.trust)
+        least = Trust.VERIFIED if access.only_verified else Trust.NONE
+        past = (
+            np.where(is_resumed, access.resumed, access.older) & (self.trust <= limit) & (self.trust >= least)
+        )
+        return np.asarray(np.where(is_own, self.numbers >= access.since_no, past), np.bool_)
+
+    def only(self, mask: NDArray[np.bool_]) -> "_Columns":
+        """These rows."""
+        return _Columns(
+            self.page_ids[mask],
+            self.calls[mask],
+            _masked(self.user_terms, mask),
+            _masked(self.reply_terms, mask),
+            self.kinds[np.repeat(mask, 2)],
+            self.trust[mask],
+            self.numbers[mask],
         )
 
     def joined(self, later: "_Columns") -> "_Columns":
@@ -169,6 +214,8 @@ class _Columns:
             _joined(self.user_terms, later.user_terms),
             _joined(self.reply_terms, later.reply_terms),
             np.concatenate((self.kinds, later.kinds)),
+            np.concatenate((self.trust, later.trust)),
+            np.concatenate((self.numbers, later.numbers)),
         )
 
 
@@ -236,6 +283,10 @@ def _time_order(row: PageTerms) -> tuple[datetime, int]:
 def _terms(sides: Sequence[bytes]) -> Terms:
     hashes = np.frombuffer(b"".join(sides), ">i4").astype(np.int64)
     return Terms(hashes, np.array([len(side) // TERM_BYTES for side in sides], np.int64))
+
+
+def _masked(terms: Terms, mask: NDArray[np.bool_]) -> Terms:
+    return Terms(terms.hashes[np.repeat(mask, terms.counts)], terms.counts[mask])
 
 
 def _joined(earlier: Terms, later: Terms) -> Terms:

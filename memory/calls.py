@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from memory.model import CallSnapshot, Owner
+from memory.model import CallSnapshot, Owner, Trust
 
 
 class CallStatus(StrEnum):
@@ -34,6 +34,8 @@ class CallRow:
     snapshot: CallSnapshot | None
     flow_hash: str
     resumed_from: str | None
+    trust: Trust = Trust.NUMBER
+    """What the first webhook said of who calls."""
 
     @property
     def owner(self) -> Owner:

@@ -5,7 +5,7 @@ Every job can be run twice with the same result, and takes surrogate ids only.
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -25,6 +25,7 @@ from memory.errors import EmbeddingNotReady
 from memory.jobqueue import EMBED_FACTS, PROCESS_PAGE, QUEUE, REFRESH_THREAD, SEND_NOTICE
 from memory.notices import Notifier, send_notice, sweep_notices
 from memory.store import PageVectors, Store, StoredPage
+from memory.store_erasure import Erasure
 from memory.summarise import Summariser
 from memory.threads import place, profile_for
 
@@ -58,6 +59,8 @@ class JobTools:
     """How long calls are kept, by business; without an entry for ever."""
     notifier: Notifier | None = None
     """Tells businesses' systems; None: nobody is told."""
+    on_forgotten: Callable[[Erasure], None] = field(default=lambda _: None)
+    """Told of each caller who was erased because they had asked for it: the ledger notes it. May raise `OSError`."""
 
     @property
     def model(self) -> str:
@@ -118,9 +121,21 @@ async def upkeep(tools: JobTools, now: datetime) -> None:
         expired = await tools.store.expire(business_id, now - kept)
         if expired.calls:
             log.info("calls_expired", business=business_id, calls=expired.calls, pages=expired.pages)
+    await forget_due(tools, now)
     if tools.audio is not None:
         await delete_doomed(tools.store, tools.audio)
     await embed_facts(tools)
+
+
+async def forget_due(tools: JobTools, now: datetime) -> None:
+    """Erase the callers who asked for it by voice, once the time has passed in which that can be undone."""
+    for owner in await tools.store.due_to_forget(now):
+        erased, entry = await tools.store.forget(owner)
+        log.info("caller_forgotten", business=owner.business_id, calls=erased.calls, pages=erased.pages)
+        try:
+            tools.on_forgotten(entry)
+        except OSError as error:
+            log.error("erasure_not_in_ledger", business=owner.business_id, error=error.strerror)  # noqa: TRY400
 
 
 async def delete_doomed(store: Store, audio: AudioStore) -> int:

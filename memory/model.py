@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Any
 
 
@@ -21,6 +21,42 @@ class Owner:
 
     business_id: str
     caller: str | None
+
+
+class Trust(IntEnum):
+    """How sure it is that the caller is who the number says: the higher, the surer."""
+
+    NONE = 0
+    """No number: nobody."""
+    NUMBER = 1
+    """A number that anybody could have sent."""
+    ATTESTED = 2
+    """The caller's network vouches for the number."""
+    VERIFIED = 3
+    """They have shown who they are, in this call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What of the pages of a caller a turn may be made of. What it may not is not looked at at all.
+
+    `resumed`: those of the call that this one goes on with; `older`: those of all other calls; both only if they were
+    spoken at no more than `trust`, but what was verified only by who is verified. `only_verified`: no others.
+    `since_no`: the call's own count from this exchange on.
+    """
+
+    resumed: bool = True
+    older: bool = True
+    trust: Trust = Trust.VERIFIED
+    only_verified: bool = False
+    since_no: int = 1
+
+    def is_all(self) -> bool:
+        """Nothing is held back."""
+        return self == ALL_OF_IT
+
+
+ALL_OF_IT = Access()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +79,10 @@ class Exchange:
     states: dict[str, Any] = field(default_factory=dict, hash=False)
     language: str = "en"
     """The tag of the language that was spoken."""
+    trust: Trust = Trust.NUMBER
+    """At which it was spoken."""
+    is_late: bool = False
+    """It comes from the disk, long after it was spoken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +102,7 @@ class Page:
     interrupted: bool
     user_item_id: str
     created_at: datetime
+    trust: Trust = Trust.NUMBER
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +139,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class CallSnapshot:
-    """What another worker, or the next call, needs to go on: JSON-compatible, versioned by the core."""
+    """What another worker, or the next call, needs to go on: JSON-compatible, versioned by the core.
+
+    `state["resumed"]` says whether the call went on with the one it was offered: the store reads it.
+    """
 
     version: int
     state: dict[str, Any] = field(hash=False)

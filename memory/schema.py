@@ -54,6 +54,11 @@ def _json(name: str) -> Column[object]:
     return Column(name, JSONB, nullable=False, server_default=text("'{}'::jsonb"))
 
 
+def _trust() -> Column[object]:
+    """A `memory.model.Trust`. What was written before there was any is as sure as a number."""
+    return Column("trust", SmallInteger, nullable=False, server_default="1")
+
+
 def _terms(side: str) -> Column[object]:
     return Column(f"{side}_terms", BYTEA, Computed(f"memory_terms(text_config, {side}_text)", persisted=True))
 
@@ -82,6 +87,7 @@ calls = Table(
     Column("snapshot", JSONB),
     Column("flow_hash", Text, nullable=False),
     Column("resumed_from", Text),
+    _trust(),
     PrimaryKeyConstraint("business_id", "call_sid"),
     UniqueConstraint("call_sid"),
     CheckConstraint("business_id <> ''", name="business"),
@@ -137,6 +143,7 @@ pages = Table(
     _terms("user"),
     _terms("reply"),
     Column("revision", BigInteger, nullable=False, server_default="1"),  # the caller's, set by a trigger
+    _trust(),
     PrimaryKeyConstraint("business_id", "page_id"),
     UniqueConstraint("business_id", "call_id", "exchange_no"),
     ForeignKeyConstraint(
@@ -156,6 +163,20 @@ caller_revisions = Table(
     Column("caller", Text, nullable=False),
     Column("revision", BigInteger, nullable=False),
     Column("erased_at", BigInteger, nullable=False),
+    PrimaryKeyConstraint("business_id", "caller"),
+    CheckConstraint("caller <> ''", name="caller"),
+)
+
+# What is known of a caller beside what they said. No row: nothing.
+callers = Table(
+    "callers",
+    metadata,
+    Column("business_id", Text, nullable=False),
+    Column("caller", Text, nullable=False),
+    _time("shared_at", nullable=True),  # several people use the number
+    Column("pin_hash", Text),  # a hash of memory.pins; NULL: not enrolled
+    _time("enrolled_at", nullable=True),
+    _time("forget_at", nullable=True),  # they asked to be forgotten: then it is done
     PrimaryKeyConstraint("business_id", "caller"),
     CheckConstraint("caller <> ''", name="caller"),
 )

@@ -4,28 +4,28 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-import numpy as np
 import structlog
 
 from memory.audio_store import AudioStore, audio_path, ulaw_to_wav
 from memory.caller_cache import CallerCache
 from memory.caller_cache import Past as CallerPast
+from memory.caller_pages import CallerPages
 from memory.calls import CallRow
 from memory.embed import Embedder, has_words
 from memory.errors import StorageFault, StorageUnavailable
 from memory.focus import focus, stems
 from memory.fusion import FusionWeights, load_weights, utterance_logits
-from memory.model import CallSnapshot, Exchange, Owner, Page, Window
+from memory.model import ALL_OF_IT, Access, CallSnapshot, Exchange, Owner, Page, Window
 from memory.parties import Parties
 from memory.project import Candidate, fit_facts, project
-from memory.scan import CallerScan, Floats, Ints
+from memory.searched import Searched, best, found_in
 from memory.store import AudioPaths, Store
 from memory.store_pages import ULAW_BYTES_PER_MS
-from memory.strategies import Found, Past, Policy, pages_wanted
+from memory.strategies import Past, Policy, pages_wanted
 from memory.strategies_baselines import STRATEGIES
 from memory.summarise import extract_page, extract_thread
 
@@ -48,29 +48,6 @@ POLICY = Policy()
 
 OnStage = Callable[[str, float], None]
 BRIEF_EXCHANGES = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Searched:
-    """What a turn's window is made of: the latest pages of the call, and all that the strategy reads, with them.
-
-    `found`: how likely each side of a page answers; `has_words`: the query has words to search for; `facts`: passages
-    of the business's documents.
-    """
-
-    recent: list[Page]
-    pages: list[Page]
-    found: dict[int, Found]
-    has_words: bool
-    facts: Sequence[str] = ()
-
-
-def best(sides: Floats, page_ids: Ints, count: int, also: Collection[int]) -> list[int]:
-    """Rows of the best pages by their better side, and of those in `also`; none that cannot answer at all."""
-    better = sides.max(axis=1, initial=-np.inf)
-    rows = np.argsort(-better, kind="stable")[:count].tolist()
-    rows += np.flatnonzero(np.isin(page_ids, list(also))).tolist()
-    return [row for row in rows if better[row] > -np.inf]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +91,26 @@ class Memory:
         safe_tokens: int | None = None,
         resumed_from: str | None = None,
         parties: Parties = UNNAMED,
+        access: Access = ALL_OF_IT,
     ) -> Window:
         """The window for a turn: the call's latest pages (and the resumed call's), and what the query finds.
 
         Summaries of topics come along where talk goes on ("where were we?"), not where a question can be searched.
 
-        For nobody: this call's own pages. `live_items` are the session's items whose audio can still be referenced.
+        For nobody: this call's own pages. `live_items` are the session's items whose audio can still be referenced;
+        `access` is what may be looked at.
         Raises: `StorageUnavailable`, `StorageFault`.
         """
         policy = policy or self._policy
         past = await self.past(
-            owner, call_id, query, live_items, policy=policy, resumed_from=resumed_from, parties=parties
+            owner,
+            call_id,
+            query,
+            live_items,
+            policy=policy,
+            resumed_from=resumed_from if access.resumed else None,
+            parties=parties,
+            access=access,
         )
         budget = policy.budget_tokens
         safe = min(SAFE_TOKENS, budget // 10) if safe_tokens is None else safe_tokens
@@ -149,16 +135,18 @@ class Memory:
         policy: Policy,
         resumed_from: str | None = None,
         parties: Parties = UNNAMED,
+        access: Access = ALL_OF_IT,
     ) -> Past:
         """What the policy's strategy can choose from; as `recall`."""
         if owner.caller:
-            searched = await self._searched(owner, call_id, resumed_from, parties, query, policy)
+            searched = await self._searched(owner, call_id, resumed_from, parties, query, policy, access)
         else:
-            pages = await self._store.recent_pages(owner, call_id, RECENT_PAGES)
+            own = await self._store.recent_pages(owner, call_id, RECENT_PAGES)
+            pages = [page for page in own if page.exchange_no >= access.since_no]
             facts = await self._facts_for_nobody(owner.business_id, parties.without_names(query), policy)
-            searched = Searched(pages, pages, {}, False, facts)
+            searched = Searched(pages, pages, {}, False, CallerPages(), facts)
         recent = searched.recent
-        topics = await self._topics(owner, recent) if resumed_from or not searched.has_words else []
+        topics = await self._topics(owner, searched) if resumed_from or not searched.has_words else []
         asked = stems(query)
         return Past(
             searched.pages,
@@ -222,20 +210,23 @@ class Memory:
         parties: Parties,
         query: str,
         policy: Policy,
+        access: Access,
     ) -> Searched:
         asked = parties.without_names(query)
         reads_all = STRATEGIES[policy.strategy].reads_all
         if not has_words(asked):
             past = await self._past(owner, call_id, resumed_from, "", policy)
-            recent = past.pages.latest(past.call_ids, RECENT_PAGES)
-            return Searched(recent, past.pages.all() if reads_all else recent, {}, False)
+            seen = past.pages.seen_with(access, past.call_ids)
+            recent = seen.latest(past.call_ids, RECENT_PAGES)
+            return Searched(recent, seen.all() if reads_all else recent, {}, False, seen)
         past, vector = await asyncio.gather(
             self._past(owner, call_id, resumed_from, asked, policy), self._embedded(asked)
         )
         facts = await self._facts(owner.business_id, asked, policy, vector)
         with self._stage("search"):
-            scan = past.pages.scan(past.asked_terms, vector, asked)
-            recent = past.pages.latest(past.call_ids, RECENT_PAGES)
+            seen = past.pages.seen_with(access, past.call_ids)
+            scan = seen.scan(past.asked_terms, vector, asked)
+            recent = seen.latest(past.call_ids, RECENT_PAGES)
         with self._stage("fuse"):
             asked_side = parties.asked_side(query)
             if len(scan) > LOOP_PAGES_MAX:
@@ -243,13 +234,13 @@ class Memory:
             else:
                 sides = utterance_logits(scan, asked_side, self._weights)
             if reads_all:
-                found = _found(scan, sides, range(len(scan)))
-                return Searched(recent, past.pages.all(), found, len(scan.asked_terms) > 0, facts)
+                found = found_in(scan, sides, range(len(scan)))
+                return Searched(recent, seen.all(), found, len(scan.asked_terms) > 0, seen, facts)
             known = {page.page_id for page in recent}
             rows = best(sides, scan.page_ids, pages_wanted(policy.budget_tokens), known)
-            found = _found(scan, sides, rows)
-            shown = [*past.pages.pages(found.keys() - known), *recent]
-            return Searched(recent, shown, found, len(scan.asked_terms) > 0, facts)
+            found = found_in(scan, sides, rows)
+            shown = [*seen.pages(found.keys() - known), *recent]
+            return Searched(recent, shown, found, len(scan.asked_terms) > 0, seen, facts)
 
     async def _facts_for_nobody(self, business_id: str, query: str, policy: Policy) -> list[str]:
         """Who withholds the number has no past, but may ask about the business."""
@@ -292,10 +283,11 @@ class Memory:
         if self._on_stage is not None:
             self._on_stage(name, (time.perf_counter() - began) * 1_000)
 
-    async def _topics(self, owner: Owner, recent: Sequence[Page]) -> list[str]:
-        """Summaries of the threads that the latest pages belong to, newest first."""
-        latest = [page.page_id for page in recent[-THREAD_SEEDS:]]
-        threads = await self._store.threads_of(owner, latest)
+    async def _topics(self, owner: Owner, searched: Searched) -> list[str]:
+        """Summaries of the threads that the latest pages belong to, newest first; none that tells of a hidden page."""
+        latest = [page.page_id for page in searched.recent[-THREAD_SEEDS:]]
+        found = await self._store.threads_of(owner, latest)
+        threads = [thread for thread in found if searched.seen.holds(thread.page_ids)]
         threads.sort(key=lambda one: (max(one.page_ids), one.thread_id), reverse=True)
         return [thread.summary for thread in threads[:WINDOW_THREADS] if thread.summary]
 
@@ -331,8 +323,8 @@ class CallMemory:
         self._parties = parties
         self._own: deque[Page] = deque(maxlen=OWN_PAGES)
 
-    async def recall(self, query: str, live_items: tuple[str, ...]) -> Window:
-        """The window for a turn."""
+    async def recall(self, query: str, live_items: tuple[str, ...], access: Access = ALL_OF_IT) -> Window:
+        """The window for a turn, made of what may be looked at."""
         try:
             return await self._memory.recall(
                 self._owner,
@@ -342,10 +334,11 @@ class CallMemory:
                 policy=self._policy,
                 resumed_from=self._resumed_from,
                 parties=self._parties,
+                access=access,
             )
         except (StorageUnavailable, StorageFault) as error:
             log.warning("recall_without_store", call_id=self._call_id, error=str(error))
-            return self._own_window(live_items)
+            return self._own_window(live_items, access)
 
     async def commit(
         self, exchange: Exchange, *, epoch: int | None = None, snapshot: CallSnapshot | None = None
@@ -354,22 +347,14 @@ class CallMemory:
         self._own.append(_unstored_page(exchange))
         return await self._memory.commit(self._owner, exchange, epoch=epoch, snapshot=snapshot)
 
-    def _own_window(self, live_items: tuple[str, ...]) -> Window:
-        latest = set(range(len(self._own) - self._policy.audio_turns, len(self._own)))
+    def _own_window(self, live_items: tuple[str, ...], access: Access) -> Window:
+        own = [page for page in self._own if page.exchange_no >= access.since_no]
+        latest = set(range(len(own) - self._policy.audio_turns, len(own)))
         candidates = [
             Candidate(page, float(rank), rank in latest and page.user_item_id in live_items)
-            for rank, page in enumerate(self._own)
+            for rank, page in enumerate(own)
         ]
         return project(candidates, self._policy.budget_tokens, safe_tokens=SAFE_TOKENS)
-
-
-def _found(scan: CallerScan, sides: Floats, rows: Sequence[int]) -> dict[int, Found]:
-    """What the search says of the pages in these rows."""
-    cosines = scan.page_cosines()
-    return {
-        int(scan.page_ids[row]): Found((float(sides[row, 0]), float(sides[row, 1])), float(cosines[row]))
-        for row in rows
-    }
 
 
 def _unstored_page(exchange: Exchange) -> Page:
@@ -388,4 +373,5 @@ def _unstored_page(exchange: Exchange) -> Page:
         interrupted=exchange.interrupted,
         user_item_id=exchange.user_item_id,
         created_at=datetime.now(UTC),
+        trust=exchange.trust,
     )

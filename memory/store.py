@@ -1,6 +1,7 @@
 """The whole store as one object. Its statements are in the `store_*` modules."""
 
 from memory.scan import CallerScan
+from memory.store_callers import CallerStore
 from memory.store_calls import WORKER_PREFIX, CallStore
 from memory.store_costs import CostStore
 from memory.store_erasure import ErasureStore
@@ -8,6 +9,7 @@ from memory.store_facts import FactStore
 from memory.store_notices import HoursOverride, Notice, NoticeStore
 from memory.store_pages import AudioPaths, PageStore, PageVectors, StoredPage
 from memory.store_search import SearchStore
+from memory.store_strip import StripStore
 from memory.store_threads import ThreadRow, ThreadStore
 from memory.store_turns import TurnRecord, TurnStore
 
@@ -26,6 +28,7 @@ __all__ = [
 
 
 class Store(
+    CallerStore,
     CallStore,
     CostStore,
     ErasureStore,
@@ -33,6 +36,7 @@ class Store(
     NoticeStore,
     PageStore,
     SearchStore,
+    StripStore,
     ThreadStore,
     TurnStore,
 ):

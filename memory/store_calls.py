@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from memory.calls import CallRow, CallStatus
 from memory.database import Database, check_business, clean_json
 from memory.errors import CallOver, StaleEpoch, UnknownCall
-from memory.model import CallSnapshot
+from memory.model import CallSnapshot, Trust
 from memory.schema import calls, flow_documents, pages, spent_tokens
 
 SETTLED = (CallStatus.FINISHED, CallStatus.TRANSFERRED)
@@ -30,7 +30,13 @@ class CallStore(Database):
     """Every statement about calls, tokens and flow documents."""
 
     async def open_call(
-        self, call_sid: str, business_id: str, caller: str | None, to_number: str, flow_hash: str
+        self,
+        call_sid: str,
+        business_id: str,
+        caller: str | None,
+        to_number: str,
+        flow_hash: str,
+        trust: Trust = Trust.NUMBER,
     ) -> CallRow:
         """The call's row, made if this is its first webhook; a repeated webhook changes nothing.
 
@@ -44,6 +50,7 @@ class CallStore(Database):
             caller=caller or None,
             to_number=to_number,
             flow_hash=flow_hash,
+            trust=int(trust if caller else Trust.NONE),
         )
         async with self.transaction(business_id) as connection:
             await connection.execute(row.on_conflict_do_nothing(index_elements=["call_sid"]))
@@ -299,5 +306,6 @@ def _call_row(row: Row[Any]) -> CallRow:
     values = dict(row._mapping)
     snapshot = values.pop("snapshot")
     status = CallStatus(values.pop("status"))
+    trust = Trust(values.pop("trust"))
     kept = None if snapshot is None else CallSnapshot(snapshot["version"], snapshot["state"])
-    return CallRow(status=status, snapshot=kept, **values)
+    return CallRow(status=status, snapshot=kept, trust=trust, **values)

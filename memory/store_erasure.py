@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Select, delete, func, insert, literal, select, union_all
+from sqlalchemy import ColumnElement, Select, delete, func, insert, literal, or_, select, union_all
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -16,6 +16,7 @@ from memory.jobqueue import enqueue_thread
 from memory.model import Owner
 from memory.schema import (
     caller_revisions,
+    callers,
     calls,
     doomed_files,
     erasure_key,
@@ -97,6 +98,14 @@ class ErasureStore(Database):
             ).scalar_one()
             whose = [calls.c.business_id == owner.business_id, calls.c.caller == owner.caller]
             erased = await _erase(connection, [*whose, calls.c.started_at <= (before or at)])
+            since = func.greatest(callers.c.shared_at, callers.c.enrolled_at)
+            await connection.execute(
+                delete(callers).where(
+                    callers.c.business_id == owner.business_id,
+                    callers.c.caller == owner.caller,
+                    or_(since.is_(None), since <= (before or at)),
+                )
+            )
             return erased, Erasure(owner.business_id, hashed, at)
 
     async def was_erased_since(self, owner: Owner, when: datetime) -> bool:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from enum import IntEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, delete, func, literal, select, update
+from sqlalchemy import ColumnElement, Select, case, delete, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -17,6 +17,7 @@ from memory.jobqueue import enqueue_page
 from memory.languages import configuration_of
 from memory.model import CallSnapshot, Exchange, Owner, Page
 from memory.schema import VECTOR_DIMENSION, calls, page_vectors, pages
+from memory.store_callers import note_parallel
 from memory.store_calls import lock_call, snapshot_json
 
 ULAW_BYTES_PER_MS = 8
@@ -100,21 +101,23 @@ class PageStore(Database):
                 .where(calls.c.call_sid == exchange.call_id)
                 .values(last_activity_at=func.coalesce(calls.c.ended_at, func.clock_timestamp()), **state)
             )
+            if not exchange.is_late:
+                await note_parallel(connection, call)
             return page_id
 
     async def recent_pages(self, owner: Owner, call_id: str, n: int) -> list[Page]:
-        """The last `n` pages of this call, and before them of the calls it resumed, oldest first.
+        """The last `n` pages of this call, and before them of the calls it went on with, oldest first.
 
         For nobody: this call's own pages only.
         """
         check_owner(owner)
         chain = (
-            select(calls.c.call_sid, calls.c.resumed_from, literal(0).label("back"))
+            select(calls.c.call_sid, went_on_with(), literal(0).label("back"))
             .where(calls.c.business_id == owner.business_id, calls.c.call_sid == call_id)
             .cte("chain", recursive=True)
         )
         earlier = (
-            select(calls.c.call_sid, calls.c.resumed_from, chain.c.back + 1)
+            select(calls.c.call_sid, went_on_with(), chain.c.back + 1)
             .join(chain, calls.c.call_sid == chain.c.resumed_from)
             .where(
                 calls.c.business_id == owner.business_id,
@@ -246,6 +249,12 @@ async def fetch_pages(connection: AsyncConnection, query: Select[Any]) -> list[P
     return [Page(*row) for row in await connection.execute(query)]
 
 
+def went_on_with() -> ColumnElement[str]:
+    """The call that a call took up; NULL where it was only offered, or declined."""
+    resumed = calls.c.snapshot["state"]["resumed"].as_boolean()
+    return case((resumed.is_(True), calls.c.resumed_from)).label("resumed_from")
+
+
 def _unembedded(business_id: str, model: str) -> tuple[ColumnElement[bool], ...]:
     return (
         pages.c.business_id == business_id,
@@ -291,4 +300,5 @@ def _page_values(owner: Owner, exchange: Exchange, audio: AudioPaths) -> dict[st
         "usage": clean_json(exchange.usage),
         "states": clean_json(exchange.states),
         "text_config": func.memory_config(configuration_of(exchange.language)),
+        "trust": int(exchange.trust),
     }

@@ -70,6 +70,8 @@ CHANGES: LiteralString = """
         FROM chain JOIN calls USING (call_sid)
         WHERE business_id = %(business_id)s AND caller = %(caller)s
             AND resumed_from IS NOT NULL AND chain.back < %(chain_max)s
+            -- Of the call itself it is given; of those before, only what they were offered and went on with.
+            AND chain.back > 0 AND snapshot -> 'state' -> 'resumed' = 'true'::jsonb
     )
     SELECT memory_asked(%(configs)s, %(words)s),
         (SELECT array_agg(call_sid ORDER BY back) FROM chain),
@@ -79,7 +81,7 @@ CHANGES: LiteralString = """
             'page_id', page_id, 'call_id', call_id, 'exchange_no', exchange_no, 'user_text', user_text,
             'reply_text', reply_text, 'summary', summary, 'user_audio_path', user_audio_path,
             'reply_audio_path', reply_audio_path, 'user_audio_ms', user_audio_ms, 'reply_audio_ms', reply_audio_ms,
-            'interrupted', interrupted, 'user_item_id', user_item_id, 'created_at', created_at
+            'interrupted', interrupted, 'user_item_id', user_item_id, 'created_at', created_at, 'trust', trust
         ))::text, 'UTF8'),
         max(revision),
         string_agg(user_terms, ''::bytea), string_agg(int4send(length(user_terms)), ''::bytea),

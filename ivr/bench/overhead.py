@@ -114,7 +114,7 @@ async def _call(
         window = await memory.recall(owner, call_id, query, ())
         asked = Turn(number, items=["item"], words={"item": query}, window=window)
         building = time.perf_counter()
-        build_input(call_id, asked, [], Opening(""), frozenset(), "state")
+        build_input(call_id, window, asked, [], Opening(""), frozenset(), "state")
         ended = time.perf_counter()
         note("build", (ended - building) * 1_000)
         if number >= WARM_UP:

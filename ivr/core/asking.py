@@ -1,6 +1,7 @@
 """How a reply is asked for: the context, the state snapshot (always last) and the functions on offer."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from callflows import engine
@@ -10,10 +11,13 @@ from ivr.core.context import Opening, build_input
 from ivr.core.functions import Functions, Situation
 from ivr.core.hearing import Hearing
 from ivr.core.network import NetworkState
+from ivr.core.persons import Rights
 from ivr.core.records import FinishedExchange, OwnWords, ReplyKind, SpokenReply, Turn
 from ivr.core.setup import CallSetup
 from ivr.core.speaking import Delivery
+from ivr.core.standing import Keeps, Wish, shown
 from ivr.core.threshold import Threshold
+from memory.model import Access, Window
 
 OPENING_TURNS = 2
 """The greeting stays in the context for so many turns: a resume offer is answered in the first."""
@@ -40,9 +44,11 @@ class Asking:
         self._network = network
         self._started_ms = now_ms
         self._functions = Functions(setup.business, setup.unsupported)
-        self.flow = setup.flow
+        self.flow = replace(setup.flow, taken_up=True) if setup.resumed else setup.flow
         self.delivery = delivery
-        self.resumed = setup.resumed
+        self.standing = setup.standing
+        self.next_no = setup.exchange_no
+        """The number of the exchange under way."""
         self.opening_text = ""
         self.instruction = ""
         """Holds for the next reply only."""
@@ -53,9 +59,38 @@ class Asking:
         return self._functions
 
     @property
+    def resumed(self) -> bool:
+        """The call goes on with one that broke off."""
+        return self.flow.taken_up
+
+    @property
     def silence_ms(self) -> int:
         """D_VAD in force."""
         return self._threshold.ms
+
+    def access(self) -> Access:
+        """What of the caller's past a turn may be made of."""
+        access = self.standing.access(self._setup.business.memory)
+        # While a call is only offered its pages are looked up, so that they are there after a yes; and not shown.
+        return access if self.resumed or self.flow.offered is not None else replace(access, resumed=False)
+
+    def somebody_else(self) -> None:
+        """Another person is on the line than the one remembered."""
+        access = self.access()
+        saw_past = (access.resumed or access.older) and self.flow.offered is None
+        self.standing = self.standing.another_person(self.next_no, saw_past=saw_past)
+
+    def refuse_recording(self) -> None:
+        """The caller does not want to be recorded: from this exchange on, and for what there is of the call."""
+        forgets = self._setup.business.consent.refusal == "no_memory"
+        self.standing = replace(self.standing, keeps=Keeps.NOTHING if forgets else Keeps.WORDS)
+
+    def forget_me(self, *, confirmed: bool) -> None:
+        """The caller wants to be forgotten, or has confirmed it."""
+        if confirmed:
+            self.standing = replace(self.standing, wish=Wish.CONFIRMED)
+        else:
+            self.standing = self.standing.wants_to_be_forgotten(self.next_no)
 
     def set_speed(self, speed: float, *, asked: bool) -> None:
         """See `directives.Controls`."""
@@ -83,7 +118,20 @@ class Asking:
 
     def situation(self, turn: Turn | None) -> Situation:
         """What is open in answer to a turn."""
-        return Situation(may_start_afresh=self.resumed, may_defer=turn is None or turn.may_defer)
+        return Situation(
+            may_start_afresh=self.resumed or self.flow.offered is not None,
+            may_defer=turn is None or turn.may_defer,
+            may_go_on=self.flow.offered is not None,
+            rights=self._rights(),
+        )
+
+    def _rights(self) -> Rights:
+        standing = self.standing
+        return Rights(
+            may_refuse=standing.keeps is Keeps.ALL and bool(self._setup.business.announcement),
+            may_be_forgotten=standing.may_be_forgotten() and standing.wish is Wish.NONE,
+            may_confirm=standing.may_confirm(self.next_no),
+        )
 
     def tools(self, turn: Turn | None = None) -> tuple[FunctionTool, ...]:
         """The functions on offer now."""
@@ -146,9 +194,16 @@ class Asking:
         text = self.opening_text if len(recent) < OPENING_TURNS else ""
         opening = Opening(text, self._setup.exchange_no)
         live = frozenset(self._hearing.live_items)
-        items = build_input(self._setup.call_id, turn, recent, opening, live, last)
+        recent = [exchange for exchange in recent if exchange.exchange_no >= self.standing.since_no]
+        items = build_input(self._setup.call_id, self._shown(turn), turn, recent, opening, live, last)
         reply = SpokenReply(reply_id, ReplyKind.ANSWER, may_call=may_call, speed=self.delivery.speed)
         return reply, StartReply(reply_id, self.instructions(), items, self.tools(turn) if may_call else ())
+
+    def _shown(self, turn: Turn) -> Window:
+        """A turn's window as far as it may still be shown."""
+        access = self.access()
+        past = (access.resumed or access.older) and self.flow.offered is None
+        return shown(turn.window or Window(), self._setup.call_id, access.since_no, past=past)
 
     def moment(self, now_ms: float) -> engine.Moment:
         """What the flow may know of the world now."""

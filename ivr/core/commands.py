@@ -7,7 +7,7 @@ from typing import Any
 from callflows import engine
 from ivr.core.events import Usage
 from ivr.core.latency import Latency
-from memory.model import CallSnapshot, Exchange
+from memory.model import ALL_OF_IT, Access, CallSnapshot, Exchange
 
 
 class EndReason(StrEnum):
@@ -183,6 +183,8 @@ class Recall:
     query: str
     live_items: tuple[str, ...]
     """Ids of user items still in the model session: their pages can be given as audio by reference."""
+    access: Access = ALL_OF_IT
+    """What of the caller's past may be looked at."""
 
 
 @dataclass(frozen=True, slots=True)

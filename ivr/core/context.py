@@ -11,6 +11,10 @@ from ivr.core.commands import AssistantText, InputItem, ItemRef, SystemText, Use
 from ivr.core.records import FinishedExchange, Turn
 from memory.model import Form, Window, WindowEntry
 
+LESS_SURE = (
+    "Said when it was less sure who called. Where it differs from what stands above, that above holds:"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Opening:
@@ -48,6 +52,18 @@ def _page_items(entry: WindowEntry, live_items: frozenset[str]) -> Iterator[Inpu
         yield AssistantText(page.reply_text + _cut_off(page.interrupted))
 
 
+def _by_trust(past: Sequence[WindowEntry]) -> Iterator[str]:
+    """Records of earlier calls; what was said when it was less sure who called stands apart, and gives way."""
+    surest = max((entry.page.trust for entry in past), default=None)
+    for entry in past:
+        if entry.page.trust == surest:
+            yield from _record(entry)
+    less = [line for entry in past if entry.page.trust != surest for line in _record(entry)]
+    if less:
+        yield LESS_SURE
+        yield from less
+
+
 def _cut_off(interrupted: bool) -> str:
     return " — [interrupted here]" if interrupted else ""
 
@@ -58,10 +74,9 @@ def _history(
     if window.facts:
         yield UserText(engine.as_documents(window.facts))
     used = [e for e in window.entries if e.form is not Form.OMITTED]
+    past = [entry for entry in used if entry.page.call_id != call_id]
     lines = [f"topic: {summary}" for summary in window.threads]
-    for entry in used:
-        if entry.page.call_id != call_id:
-            lines += _record(entry)
+    lines += _by_trust(past)
     if lines:
         yield UserText(engine.as_data("\n".join(["From earlier calls of this number:", *lines])))
     ours = [e for e in used if e.page.call_id == call_id]
@@ -77,7 +92,8 @@ def _history(
 
 def _not_in(window: Window, call_id: str, recent: Iterable[FinishedExchange]) -> Iterator[InputItem]:
     """Exchanges so fresh that their page's commit may not have been seen by the recall."""
-    known = {e.page.exchange_no for e in window.entries if e.page.call_id == call_id}
+    own = (e.page for e in window.entries if e.page.call_id == call_id)
+    known = {page.exchange_no for page in own if page.user_text or page.reply_text}
     for exchange in recent:
         if exchange.exchange_no not in known:
             user_text = exchange.turn.text_or_placeholder()
@@ -100,6 +116,7 @@ def _turn_items(turn: Turn, live_items: frozenset[str]) -> Iterator[InputItem]:
 
 def build_input(
     call_id: str,
+    window: Window,
     turn: Turn,
     recent: Sequence[FinishedExchange],
     opening: Opening,
@@ -107,7 +124,6 @@ def build_input(
     state: str,
 ) -> tuple[InputItem, ...]:
     """The whole context of one reply, in the order in which it was said."""
-    window = turn.window or Window()
     items: list[InputItem] = list(_history(window, call_id, opening, live_items))
     items += _not_in(window, call_id, recent)
     items += _turn_items(turn, live_items)

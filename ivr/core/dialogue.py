@@ -38,7 +38,7 @@ class Dialogue:
         self.saying = Saying()
         self._keeping = Keeping(setup, hearing, asking, self.saying, deadlines)
         self._leaving = Leaving(self._keeping, asking, deadlines)
-        self._gathering = Gathering(hearing, deadlines, setup.tuning)
+        self._gathering = Gathering(hearing, deadlines, setup.tuning, asking.access)
         self.flowing = Flowing(setup, asking)
         self._steering = Steering(asking, self.flowing)
         self._interrupting = Interrupting(hearing, deadlines, setup.tuning, setup.business.language)

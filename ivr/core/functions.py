@@ -5,19 +5,27 @@ Arguments come from a language model and are never trusted; whatever they are, e
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from callflows import engine
 from callflows.model import Business
 from ivr.core.commands import FunctionTool
 from ivr.core.directives import DIRECTIVES, Directive, Effect, Refused
+from ivr.core.persons import OUTPUTS, TOOLS, Personal, Rights, offered
 
 MAX_ARGUMENT_CHARS = 4_000
 
 START_AFRESH = FunctionTool(
     "start_afresh",
     "The caller does not want to go on with the conversation that broke off: begin the call anew.",
+    {"type": "object", "properties": {}, "required": [], "additionalProperties": False},
+)
+
+
+GO_ON = FunctionTool(
+    "go_on",
+    "The caller wants to go on with the conversation that broke off. Call it before you answer.",
     {"type": "object", "properties": {}, "required": [], "additionalProperties": False},
 )
 
@@ -31,15 +39,32 @@ class FlowStep:
 
 
 @dataclass(frozen=True, slots=True)
+class AboutPerson:
+    """Something about the person on the line. `anew`: how the flow begins for somebody else."""
+
+    what: Personal
+    anew: FlowStep
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """`output` goes back to the model; `effect` is `None` when the call was refused."""
 
     output: str
-    effect: Effect | FlowStep | None
+    effect: Effect | FlowStep | AboutPerson | None
 
 
 def _refusal(code: str, message: str) -> Outcome:
     return Outcome(json.dumps({"error": code, "message": message}), None)
+
+
+def _taken_up(step: engine.Step) -> Outcome:
+    if any(isinstance(action, engine.Say) for action in step.actions):
+        return Outcome("the flow asks the caller something first", FlowStep(step.state, step.actions))
+    return Outcome(
+        "you are where the call broke off; what was said there is known again",
+        FlowStep(step.state, step.actions),
+    )
 
 
 def parse_arguments(text: str) -> Mapping[str, Any] | None:
@@ -60,6 +85,9 @@ class Situation:
     may_start_afresh: bool = False
     may_defer: bool = True
     """The turn may be held: see `Turn.may_defer`."""
+    may_go_on: bool = False
+    """A call that broke off is offered, and not taken up yet."""
+    rights: Rights = field(default_factory=Rights)
 
 
 class Functions:
@@ -77,7 +105,9 @@ class Functions:
         own = [d.tool for d in DIRECTIVES.values() if self._why_not(d, situation) is None]
         specs = engine.functions(self._business, flow)
         flow_tools = [FunctionTool(s.name, s.description, dict(s.parameters)) for s in specs]
-        return tuple(own + flow_tools + ([START_AFRESH] if situation.may_start_afresh else []))
+        offer = [GO_ON] * situation.may_go_on + [START_AFRESH] * situation.may_start_afresh
+        personal = [TOOLS[one] for one in offered(situation.rights)]
+        return (*own, *personal, *flow_tools, *offer)
 
     def apply(
         self,
@@ -98,6 +128,12 @@ class Functions:
         if name == START_AFRESH.name and situation.may_start_afresh:
             fresh = engine.begin(self._business, moment, flow.uses)
             return Outcome("started afresh", FlowStep(fresh.state, fresh.actions))
+        if name == GO_ON.name and situation.may_go_on:
+            return _taken_up(engine.take_up(self._business, flow, moment))
+        personal = next((p for p in offered(situation.rights) if p.value == name), None)
+        if personal is not None:
+            fresh = engine.begin(self._business, moment)
+            return Outcome(OUTPUTS[personal], AboutPerson(personal, FlowStep(fresh.state, fresh.actions)))
         step = engine.apply(self._business, flow, name, arguments, moment)
         if isinstance(step, engine.Refused):
             return _refusal(step.code, step.message)

@@ -4,6 +4,7 @@ Where partial words come while the caller still speaks, the recall begins on the
 lacked is recalled, and only as long as words may be waited for; then the window of the last query serves.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ivr.core.commands import Recall
@@ -11,7 +12,7 @@ from ivr.core.deadlines import Deadline, Deadlines
 from ivr.core.hearing import Hearing
 from ivr.core.records import Turn
 from ivr.core.setup import Tuning
-from memory.model import Window
+from memory.model import Access, Window
 
 EARLY_CHARS = 12
 """With so much more than the last query had, about three words, another one may find something else."""
@@ -32,10 +33,14 @@ class _Early:
 class Gathering:
     """Gathers for the open turn. Both waits have an end: late words, or a late window, are done without."""
 
-    def __init__(self, hearing: Hearing, deadlines: Deadlines, tuning: Tuning) -> None:
+    def __init__(
+        self, hearing: Hearing, deadlines: Deadlines, tuning: Tuning, access: Callable[[], Access]
+    ) -> None:
+        """`access`: what the caller's past may be recalled of, now."""
         self._hearing = hearing
         self._deadlines = deadlines
         self._tuning = tuning
+        self._access = access
         self._early = _Early()
 
     def early(self, now_ms: float) -> list[Recall]:
@@ -107,7 +112,7 @@ class Gathering:
 
     def _query(self, turn: Turn, text: str) -> Recall:
         self._of(turn).asked = text
-        return Recall(turn.no, text, tuple(sorted(self._hearing.live_items)))
+        return Recall(turn.no, text, tuple(sorted(self._hearing.live_items)), self._access())
 
     def _of(self, turn: Turn) -> _Early:
         if self._early.turn_no != turn.no:

@@ -1,16 +1,19 @@
 """What is kept of the call as it goes: finished exchanges with what was heard of them, and where the call stands."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ivr.core.asking import Asking
 from ivr.core.commands import Command, CommitExchange, ForgetItem, SaveSnapshot
 from ivr.core.deadlines import Deadline, Deadlines
 from ivr.core.heard import Heard
 from ivr.core.hearing import Hearing
-from ivr.core.pages import Pages
+from ivr.core.pages import RECENT, UNKEPT, Pages
 from ivr.core.records import FinishedExchange, ReplyKind, SpokenReply, Turn
 from ivr.core.saying import Saying
 from ivr.core.setup import CallSetup, snapshot_of
+from ivr.core.standing import Keeps
+from memory.model import Exchange
 
 NOTHING_HEARD = Heard("", b"", whole=False)
 
@@ -31,7 +34,8 @@ class Keeping:
     @property
     def recent(self) -> Sequence[FinishedExchange]:
         """The last exchanges, for the context: their pages may not have been seen by a recall yet."""
-        return tuple(self._pages.recent)
+        count = UNKEPT if self._asking.standing.keeps is Keeps.NOTHING else RECENT
+        return tuple(self._pages.recent)[-count:]
 
     def close_exchange(self, turn: Turn | None, now_ms: float) -> list[Command]:
         """What was heard is what was said (B048); a prompt of ours is no exchange."""
@@ -63,31 +67,53 @@ class Keeping:
 
     def take_ready(self, *, at_once: bool = False) -> list[CommitExchange]:
         """Pages whose words are known; all of them when there is no more waiting."""
-        return self._pages.take_ready(at_once=at_once)
+        keeps = self._asking.standing.keeps
+        return [
+            CommitExchange(discreet(order.exchange, keeps))
+            for order in self._pages.take_ready(at_once=at_once)
+        ]
 
     def is_waiting(self) -> bool:
         """Some page's words are still awaited."""
         return self._pages.is_waiting()
 
-    def snapshot(self) -> SaveSnapshot:
-        """The state that another worker needs."""
+    def snapshot(self, *, is_last: bool = False) -> SaveSnapshot:
+        """The state that another worker needs. The last one of a call of which nothing is kept tells only its end."""
         asking = self._asking
+        flow = asking.flow
+        if is_last and asking.standing.keeps is Keeps.NOTHING:
+            flow = replace(flow, slots={}, offered=None)
         return SaveSnapshot(
             snapshot_of(
-                asking.flow,
+                flow,
                 self._pages.next_no,
                 asking.delivery.state(),
                 asking.asked_silence_ms,
                 resumed=asking.resumed,
+                standing=asking.standing,
             )
         )
 
     def _keep(self, turn: Turn, heard: Heard, reply: SpokenReply | None, now_ms: float) -> list[Command]:
         latency = turn.latency(reply.first_audio_at_ms if reply else None)
-        report = self._pages.add(turn, heard, self._asking.flow.node, self._asking.language, latency)
+        asking = self._asking
+        report = self._pages.add(
+            turn, heard, asking.flow.node, asking.language, latency, asking.standing.trust
+        )
+        asking.next_no = self._pages.next_no
         orders: list[Command] = [report, *self.take_ready()]
         if self.is_waiting():
             self._deadlines.set(Deadline.PAGE, now_ms + self._page_wait_ms)
         orders += [ForgetItem(item) for item in self._hearing.answered(turn)]
         orders.append(self.snapshot())
         return orders
+
+
+def discreet(exchange: Exchange, keeps: Keeps) -> Exchange:
+    """The exchange as far as it may be kept: what it cost always is."""
+    if keeps is Keeps.ALL:
+        return exchange
+    silent = replace(exchange, user_ulaw=b"", reply_ulaw=b"")
+    if keeps is Keeps.WORDS:
+        return silent
+    return replace(silent, user_text="", reply_text="", user_item_id="", flow_node="", states={})

@@ -29,7 +29,7 @@ class Leaving:
         orders += self._keeping.take_ready(at_once=True)
         if ending.flow is not None:
             self._asking.flow = ending.flow
-        orders.append(self._keeping.snapshot())
+        orders.append(self._keeping.snapshot(is_last=True))
         if ending.reason is EndReason.TRANSFERRED:
             orders.append(TransferCall(ending.target, ending.number))
         say = ending.say if ending.reason is EndReason.FAILED else ""
@@ -59,7 +59,8 @@ class Leaving:
         farewell, self._farewell = self._farewell, None
         if farewell is None:
             return []
-        return [*self._keeping.take_ready(at_once=True), self._keeping.snapshot(), farewell]
+        is_last = isinstance(farewell, EndCall)
+        return [*self._keeping.take_ready(at_once=True), self._keeping.snapshot(is_last=is_last), farewell]
 
     def _reason_of_hanging_up(self, reply: SpokenReply | None) -> EndReason:
         """Who hangs up during our goodbye has finished; before a transfer was made, has not."""

@@ -8,9 +8,11 @@ from ivr.core.heard import Heard
 from ivr.core.latency import Latency
 from ivr.core.records import FinishedExchange, Turn
 from ivr.core.units import ulaw_ms
-from memory.model import Exchange, Form, Window
+from memory.model import Exchange, Form, Trust, Window
 
 RECENT = 2
+UNKEPT = 12
+"""So many exchanges are remembered within a call of which nothing is kept."""
 
 
 class Pages:
@@ -19,12 +21,14 @@ class Pages:
     def __init__(self, call_id: str, first_no: int) -> None:
         self._call_id = call_id
         self.next_no = first_no
-        self.recent: deque[FinishedExchange] = deque(maxlen=RECENT)
+        self.recent: deque[FinishedExchange] = deque(maxlen=UNKEPT)
         self._waiting: list[FinishedExchange] = []
 
-    def add(self, turn: Turn, heard: Heard, flow_node: str, language: str, latency: Latency) -> ReportTurn:
+    def add(
+        self, turn: Turn, heard: Heard, flow_node: str, language: str, latency: Latency, trust: Trust
+    ) -> ReportTurn:
         """An exchange is over; `take_ready` will hand it out."""
-        exchange = FinishedExchange(self.next_no, turn, heard, flow_node, language, latency)
+        exchange = FinishedExchange(self.next_no, turn, heard, flow_node, language, latency, trust)
         self.next_no += 1
         self.recent.append(exchange)
         self._waiting.append(exchange)
@@ -57,6 +61,7 @@ class Pages:
             user_item_id=turn.items[0] if len(turn.items) == 1 else "",
             flow_node=finished.flow_node,
             language=finished.language,
+            trust=finished.trust,
             usage=asdict(turn.usage),
             states={
                 "window": window_figures(turn.window),

@@ -8,7 +8,7 @@ from ivr.core.commands import CallOutput, EndReason
 from ivr.core.events import ReplyCall, Usage
 from ivr.core.heard import Heard
 from ivr.core.latency import Latency, latency_of
-from memory.model import Window
+from memory.model import Trust, Window
 
 UNHEARD_WORDS = "(not understood)"
 """Stands for a turn whose transcription failed, so that the order of the conversation is kept (B045)."""
@@ -214,6 +214,7 @@ class FinishedExchange:
     flow_node: str
     language: str
     latency: Latency
+    trust: Trust = Trust.NUMBER
 
 
 def add_usage(a: Usage, b: Usage) -> Usage:

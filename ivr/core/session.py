@@ -93,7 +93,7 @@ class CallCore:
         if setup.is_spent:
             self._ceiling(CeilingReached(), now_ms)
         elif setup.opening:
-            self._dialogue.say(OwnWords(ReplyKind.OPENING, setup.opening), now_ms)
+            self._dialogue.say(_opening(setup), now_ms)
         self._playback.start(now_ms)
         self._handlers: dict[type, Callable[..., None]] = {
             LineFrame: self._line_frame,
@@ -377,3 +377,9 @@ class CallCore:
             self._dialogue.say(self._last_words, now_ms)
         # Whether it is heard or talked over: look again.
         self._deadlines.set(Deadline.LIMIT, now_ms + LIMIT_STEP_MS)
+
+
+def _opening(setup: CallSetup) -> OwnWords:
+    """What is said first. That calls are recorded must be heard before anything of the caller is."""
+    told = setup.business.announcement
+    return OwnWords(ReplyKind.OPENING, setup.opening, interruptible=not told or told not in setup.opening)

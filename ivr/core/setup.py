@@ -8,6 +8,7 @@ from typing import Any
 from callflows.engine import Action, FlowState, Override
 from callflows.model import Business
 from ivr.core.speaking import SpeedBy, SpeedState, VoiceProfile
+from ivr.core.standing import Standing
 from ivr.core.threshold import LONGEST_MS, SHORTEST_MS
 from memory.model import CallSnapshot
 
@@ -64,6 +65,8 @@ class CallSetup:
     """Schedules that are set by hand, as of the start."""
     resumed: bool = False
     """The thread of a dropped call goes on: the caller may decline and start afresh."""
+    standing: Standing = field(default_factory=Standing)
+    """Who the caller seems to be."""
     exchange_no: int = 1
     """The first free number: a call that goes on in another worker counts on."""
     started_at: datetime | None = None
@@ -89,6 +92,7 @@ def snapshot_of(
     silence_ms: int | None,
     *,
     resumed: bool,
+    standing: Standing | None = None,
     opening: str = "",
 ) -> CallSnapshot:
     """The journalled state, small and JSON-compatible. `silence_ms`: D_VAD if the caller asked for one; `opening`:
@@ -104,6 +108,8 @@ def snapshot_of(
     }
     if silence_ms is not None:
         state["silence_ms"] = silence_ms
+    if standing is not None:
+        state["standing"] = standing.to_json()
     if opening:
         state["opening"] = opening
     return CallSnapshot(SNAPSHOT_VERSION, state)
@@ -119,6 +125,7 @@ class Restored:
     resumed: bool
     opening: str = ""
     silence_ms: int | None = None
+    standing: Standing | None = None
 
 
 def restore(snapshot: CallSnapshot | None) -> Restored:
@@ -133,6 +140,7 @@ def restore(snapshot: CallSnapshot | None) -> Restored:
         bool(state.get("resumed")),
         str(state.get("opening", "")),
         _silence_of(state),
+        Standing.from_json(state.get("standing")),
     )
 
 

@@ -8,7 +8,8 @@ from ivr.core.commands import CallOutput, Command, EndReason, UpdateSession
 from ivr.core.directives import Effect
 from ivr.core.events import ReplyCall, ReplyStatus
 from ivr.core.flowing import GOODBYE, ONE_MOMENT, Flowing
-from ivr.core.functions import START_AFRESH, FlowStep, Outcome
+from ivr.core.functions import AboutPerson, FlowStep, Outcome
+from ivr.core.persons import Personal
 from ivr.core.records import Ending, OwnWords, SpokenReply, Turn
 from ivr.core.turns import Sign
 
@@ -46,7 +47,7 @@ class Steering:
             outcome = self._apply(call, turn, now_ms, audible=audible)
             if turn is not None:
                 turn.outputs.append(CallOutput(call.call_id, call.name, call.arguments, outcome.output))
-            self._take_effect(call.name, outcome, reply, steered)
+            self._take_effect(outcome, reply, steered)
             if not audible and steered.sign is not Sign.DEFER:
                 defers = isinstance(outcome.effect, Effect) and outcome.effect.defers
                 steered.sign = Sign.DEFER if defers else Sign.CALLS
@@ -70,16 +71,36 @@ class Steering:
             audible=audible,
         )
 
-    def _take_effect(self, name: str, outcome: Outcome, reply: SpokenReply, steered: Steered) -> None:
+    def _take_effect(self, outcome: Outcome, reply: SpokenReply, steered: Steered) -> None:
         match outcome.effect:
             case Effect(apply, changes_session):
                 apply(self._asking)
                 if changes_session:
                     steered.orders.append(UpdateSession(self._asking.config()))
+            case AboutPerson(what, anew):
+                self._note(what, anew, reply, steered)
             case FlowStep() as step if reply.ending is None and not self._flowing.is_ending:
-                self._move(name, step, reply, steered)
+                self._move(step, reply, steered)
 
-    def _move(self, name: str, step: FlowStep, reply: SpokenReply, steered: Steered) -> None:
+    def _note(self, what: Personal, anew: FlowStep, reply: SpokenReply, steered: Steered) -> None:
+        steered.moved = True
+        match what:
+            case Personal.ANOTHER_PERSON:
+                self._hand_over(anew, reply, steered)
+            case Personal.REFUSE_RECORDING:
+                self._asking.refuse_recording()
+            case Personal.FORGET_ME | Personal.CONFIRM_FORGET_ME:
+                self._asking.forget_me(confirmed=what is Personal.CONFIRM_FORGET_ME)
+
+    def _hand_over(self, anew: FlowStep, reply: SpokenReply, steered: Steered) -> None:
+        """Somebody else is on the line: a call that broke off was another's, and is not gone on with."""
+        asking = self._asking
+        begins_anew = asking.resumed or asking.flow.offered is not None
+        asking.somebody_else()
+        if begins_anew and reply.ending is None and not self._flowing.is_ending:
+            self._move(anew, reply, steered)
+
+    def _move(self, step: FlowStep, reply: SpokenReply, steered: Steered) -> None:
         """The flow goes on: by what it has to say itself, if it has."""
         if any(isinstance(action, engine.Say | engine.Begin | engine.UseTool) for action in step.actions):
             self._flowing.carry(engine.Step(step.state, step.actions))
@@ -88,7 +109,6 @@ class Steering:
             if reply.ending is not None:
                 return  # the flow takes its last step only when the call really ends
             self._asking.flow = step.state
-        self._asking.resumed = self._asking.resumed and name != START_AFRESH.name
         steered.moved = True
 
 

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Callable
 
-from ivr.sandbox.brain import Answer
+from ivr.sandbox.brain import Answer, Who
 from ivr.sandbox.language import is_unfinished, stems
 from ivr.sandbox.scene import Scene, calling, choices, plain, property_of
 
 OFFER = "Shall I connect you to a person?"
 FAREWELL = "Thank you for calling. Goodbye."
+REALLY_FORGET = "Shall I really have everything about you erased?"
 CONNECTING = "One moment, I'll connect you."
 
 _CONCEALED_MS = 200
@@ -35,6 +36,15 @@ _BRIEF = re.compile(
     r"\b(be brief|briefly|keep it short|short answers?|shorter answers?|in one sentence|more briefly)\b"
 )
 _LONGER = re.compile(r"\b(more detail|in detail|longer answers?|explain more)\b")
+_MY_NAME = re.compile(r"\b([Tt]his is|[Mm]y name is|[Mm]y name's|[Hh]ere is) (?P<name>[A-Z][a-z]+)\b")
+_SOMEBODY_ELSE = re.compile(
+    r"\b(i'm not (her|him|the one)|(somebody|someone) else (is )?(speaking|here|on the (phone|line))"
+    r"|you spoke (to|with) my|(took over|handed me) the phone)\b"
+)
+_NO_RECORDING = re.compile(r"\b(don't|do not|not want|no|stop) (you )?(to )?(be )?record(ed|ing)?\b")
+_FORGET_ME = re.compile(
+    r"\b(forget (me|all|everything|what i)|(delete|erase) (me|my data|everything|all (you|that)))\b"
+)
 _PATIENCE = re.compile(
     r"\b(more time|let me think|don't (interrupt|rush|cut)|stop (interrupting|cutting)|wait for me|be patient)\b"
 )
@@ -122,6 +132,35 @@ def _hang_up(scene: Scene) -> Answer | None:
     return calling(tool, {argument: "the caller said goodbye"} if argument in required else {}, FAREWELL)
 
 
+def _another_person(scene: Scene) -> Answer | None:
+    tool = scene.tool("another_person")
+    if tool is None:
+        return None
+    said = plain(scene.turn)
+    name = _named(scene.turn)
+    known = {_named(line.text) for line in scene.earlier if line.who is Who.USER} - {""}
+    is_other = bool(name and known and name not in known)
+    return calling(tool, {}) if is_other or _SOMEBODY_ELSE.search(said) else None
+
+
+def _refuse_recording(scene: Scene) -> Answer | None:
+    tool = scene.tool("refuse_recording")
+    return calling(tool, {}) if tool is not None and _NO_RECORDING.search(plain(scene.turn)) else None
+
+
+def _forget(scene: Scene) -> Answer | None:
+    tool, confirm = scene.tool("forget_me"), scene.tool("confirm_forget_me")
+    if confirm is not None and scene.accepts and scene.last_reply.rstrip().endswith(REALLY_FORGET):
+        return calling(confirm, {})
+    return calling(tool, {}) if tool is not None and _FORGET_ME.search(plain(scene.turn)) else None
+
+
+def _named(said: str) -> str:
+    """The name that somebody gives as theirs; empty if none."""
+    found = _MY_NAME.search(said)
+    return found["name"].lower() if found else ""
+
+
 def _go_on_or_afresh(scene: Scene) -> Answer | None:
     afresh, go_on = scene.tool("start_afresh"), scene.tool("go_on")
     if afresh is not None and scene.declines:
@@ -160,6 +199,9 @@ def _silence(scene: Scene) -> Answer | None:
 
 RULES: tuple[Callable[[Scene], Answer | None], ...] = (
     _defer,
+    _another_person,
+    _refuse_recording,
+    _forget,
     _transfer,
     _hang_up,
     _go_on_or_afresh,

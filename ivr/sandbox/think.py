@@ -7,7 +7,7 @@ import msgspec
 from ivr.sandbox.brain import Answer, Question, Who
 from ivr.sandbox.extract import Candidate, Source, best, constraints, facts, is_personal, papers, told
 from ivr.sandbox.language import is_question, is_unfinished, quoted, sentences, shortened, stems, words
-from ivr.sandbox.rules import CONNECTING, FAREWELL, OFFER, choose, directive_in
+from ivr.sandbox.rules import CONNECTING, FAREWELL, OFFER, REALLY_FORGET, choose, directive_in
 from ivr.sandbox.scene import Scene, plain
 
 MAX_WORDS = 60
@@ -144,12 +144,17 @@ _DIRECTIVES = {
     "set_response_speed",
     "set_response_instruction",
     "set_vad_silence_duration",
+    "another_person",
 }
 _CONFIRMATIONS = {
     "set_response_instruction": "Understood.",
     "set_vad_silence_duration": "Of course, take your time.",
     "transfer": CONNECTING,
     "hang_up": FAREWELL,
+    "refuse_recording": "All right, nothing of this call is recorded.",
+    "forget_me": REALLY_FORGET,
+    "confirm_forget_me": "Everything will be erased after a day.",
+    "another_person": "Hello. How can I help you?",
     "start_afresh": "Of course, let's start afresh. How can I help you?",
 }
 

@@ -92,7 +92,13 @@ class CallRegistry(Protocol):
     """The calls, kept where every worker sees them. Each method may raise `StorageUnavailable`."""
 
     async def open_call(
-        self, call_sid: str, business_id: str, caller: str | None, to_number: str
+        self,
+        call_sid: str,
+        business_id: str,
+        caller: str | None,
+        to_number: str,
+        *,
+        is_attested: bool = False,
     ) -> OpenResult:
         """Create the call or find it: the webhook may come twice."""
         ...

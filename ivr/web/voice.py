@@ -13,7 +13,7 @@ from ivr.observe import call_context
 from ivr.web.deps import BusinessInfo, Ended, GoOn, OpenResult, Outcome, StatusReport, TransferTo, WebDeps
 from ivr.web.forms import Refused, Webhook, read_webhook
 from ivr.wire import twiml
-from ivr.wire.callers import caller_of
+from ivr.wire.callers import caller_of, is_attested
 
 CONTINUE_PATH = "/twilio/continue"
 STATUS_PATH = "/twilio/status"
@@ -127,7 +127,10 @@ class VoiceRoutes:
             return self._busy("limit", business)
         caller = caller_of(hook.from_, hook.stir)
         opened: OpenResult | None = await self._ask(
-            deps.calls.open_call(hook.call_sid, business.id, caller, hook.to), None
+            deps.calls.open_call(
+                hook.call_sid, business.id, caller, hook.to, is_attested=is_attested(hook.stir)
+            ),
+            None,
         )
         if opened is OpenResult.OVER:
             deps.slots.call_over(hook.call_sid)
@@ -190,6 +193,7 @@ class VoiceRoutes:
             caller=caller_of(hook.from_, hook.stir),
             to_number=hook.to,
             account_sid=hook.account_sid,
+            is_attested=is_attested(hook.stir),
         )
         return twiml.connect_stream(
             hook.origin.ws_base + MEDIA_PATH,

@@ -28,6 +28,8 @@ class Grant(msgspec.Struct, frozen=True, array_like=True):
     to_number: str = ""
     account_sid: str = ""
     """The webhook's; the stream must be of the same."""
+    is_attested: bool = False
+    """The caller's network vouches for the number."""
 
 
 class RefusalReason(StrEnum):
@@ -71,6 +73,7 @@ class StreamTokens:
         caller: str | None = None,
         to_number: str = "",
         account_sid: str = "",
+        is_attested: bool = False,
     ) -> str:
         """A token for one stream of this call. `now` is Unix time in s; `nonce` must not come twice.
 
@@ -78,7 +81,8 @@ class StreamTokens:
         """
         if not self._keys:
             raise ValueError("no secret to sign stream tokens with")
-        grant = Grant(business_id, nonce, int(now) + self._lifetime_s, caller, to_number, account_sid)
+        expires_at = int(now) + self._lifetime_s
+        grant = Grant(business_id, nonce, expires_at, caller, to_number, account_sid, is_attested)
         body = msgspec.json.encode(grant)
         token = _to_text(self._mac(self._keys[0], call_sid, body) + body)
         if len(token) > MAX_TOKEN_CHARS:

@@ -11,7 +11,8 @@ Json = dict[str, Any]
 TOKEN = "an auth token for tests"
 DENTAL, PLUMBING = "+16175550140", "+13125550160"
 FRONT_DESK = "+16175550141"
-ANN, BEN = Caller("+12025550143"), Caller("+12025550144")
+ATTESTED = "TN-Validation-Passed-A"
+ANN, BEN = Caller("+12025550143", stir_verstat=ATTESTED), Caller("+12025550144", stir_verstat=ATTESTED)
 BUSINESSES: Json = {
     "alpha": {
         "id": "alpha",

@@ -12,6 +12,7 @@ from tests.acceptance.line import say
 from tests.acceptance.model import GREETING, calls, told, turn
 from tests.acceptance.world import Act, Place, World, together, until
 
+OFFER = "Welcome back to Alpha Dental. We were cut off. Shall we go on, or start afresh?"
 HELLO = "Alpha Dental, how can I help you?"
 MARKED = "Is Doctor Marigold there on Friday?"
 LONG = "Doctor Marigold is there in the morning and in the afternoon of every Friday of the year"
@@ -43,7 +44,7 @@ async def goes_on_for_its_caller_alone(place: Place) -> None:
     script = [
         GREETING,
         turn(MARKED, LONG, audio_ms=5_000),
-        *(turn(f"number {n} speaking", f"Reply {n}") for n in range(1, 6)),
+        *(turn(f"yes, number {n} speaking", f"Reply {n}") for n in range(1, 6)),
     ]
     others = (
         {"caller": BEN},
@@ -65,8 +66,7 @@ async def goes_on_for_its_caller_alone(place: Place) -> None:
         assert first.end is EndReason.LINE_DROPPED
         assert (dropped.status, row.resumed_from) == (CallStatus.DROPPED, first.call_sid)
         offers = [words for words in world.model.own_words() if words.startswith("Welcome back")]
-        assert len(offers) == 1
-        assert MARKED.rstrip("?") in offers[0]
+        assert offers == [OFFER]
         assert sorted(w for w in world.model.own_words() if w not in offers) == [
             *[HELLO] * 4,
             "Beta Plumbing, what can we do for you?",
@@ -112,10 +112,7 @@ async def a_line_that_drops_again_before_a_word(place: Place) -> None:
         third = await world.call(say(), HangUp(AfterReply(400)))
         await world.ended(third.call_sid)
 
-        hello, *offers = world.model.own_words()
-        assert hello == HELLO
-        assert len(offers) == 2
-        assert all("Marigold" in offer for offer in offers)
+        assert world.model.own_words() == [HELLO, OFFER, OFFER]
         (last,) = await world.turns(third.call_sid)
         assert set(last.states["window"]["page_ids"]) >= await pages_of(world, first.call_sid)
 

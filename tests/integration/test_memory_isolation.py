@@ -81,6 +81,7 @@ async def settled(store: Store, business_id: str, said: str) -> Party:
     await store.replace_facts(business_id, [Passage("about", said)], "en")
     await store.add_notice(business_id, call_sid, "voicemail", "RE1", {"said": said})
     await store.set_override(business_id, HoursOverride("office", True, NOW + timedelta(days=400)))
+    await store.enrol(owner, said)
     return Party(owner, call_sid, page_id, thread_id)
 
 
@@ -144,6 +145,13 @@ CROSSINGS: dict[str, Callable[[Attempt], Awaitable[object]]] = {
     "was_erased_since": lambda a: a.store.was_erased_since(a.mine.owner, NOW),
     "erase_again": lambda a: a.store.erase_again([Erasure("bakery", "0" * 64, NOW)]),
     "expire": lambda a: a.store.expire("bakery", NOW + timedelta(days=9)),
+    "caller_facts": lambda a: a.store.caller_facts(a.mine.owner),
+    "set_shared": lambda a: a.store.set_shared(a.mine.owner, is_shared=True),
+    "enrol": lambda a: a.store.enrol(a.mine.owner, "hash"),
+    "pin_hash_of": lambda a: a.store.pin_hash_of(a.mine.owner),
+    "ask_to_forget": lambda a: a.store.ask_to_forget(a.mine.owner, timedelta(0)),
+    "keep_after_all": lambda a: a.store.keep_after_all(a.mine.owner),
+    "strip": lambda a: a.store.strip(a.mine.owner, a.theirs.call_sid, words=True),
     "turns_of": lambda a: a.store.turns_of(a.mine.owner, a.theirs.call_sid),
     "add_notice": lambda a: a.store.add_notice("bakery", a.theirs.call_sid, "voicemail", "RE2"),
     "notice_ended_calls": lambda a: a.store.notice_ended_calls("bakery", NOW - timedelta(days=9)),
@@ -169,6 +177,7 @@ CROSSINGS: dict[str, Callable[[Attempt], Awaitable[object]]] = {
 SHARED = {
     "active_calls",
     "doomed",
+    "due_to_forget",
     "undoom",
     "enqueue_unembedded",
     "forget_spent_tokens",

@@ -183,6 +183,9 @@ async def test_a_resumed_call_sees_the_pages_before_it(store: Store) -> None:
     await store.end_call("CA1", CallStatus.DROPPED)
     await commit(store, ANA, "CA2", 1, "Second call.")
     await store.mark_resumed("CA2", "CA1")
+    offered = [page.user_text for page in await store.recent_pages(ANA, "CA2", 10)]
+    assert offered == ["Second call."]
+    await store.save_snapshot("CA2", 0, CallSnapshot(1, {"resumed": True}))
     texts = [page.user_text for page in await store.recent_pages(ANA, "CA2", 10)]
     assert texts == ["First call, one.", "First call, two.", "Second call."]
     assert [page.user_text for page in await store.recent_pages(ANA, "CA2", 2)] == texts[1:]

@@ -124,7 +124,13 @@ class Registry:
             raise self.fault
 
     async def open_call(
-        self, call_sid: str, business_id: str, caller: str | None, to_number: str
+        self,
+        call_sid: str,
+        business_id: str,
+        caller: str | None,
+        to_number: str,
+        *,
+        is_attested: bool = False,
     ) -> OpenResult:
         await self._come()
         self.opened.append((call_sid, business_id, caller, to_number))

@@ -17,7 +17,7 @@ from ivr.core.session import CallCore
 from ivr.core.setup import CallSetup
 from ivr.core.units import ULAW_SILENCE
 from ivr.errors import StorageUnavailable
-from memory.model import CallSnapshot, Exchange, Window
+from memory.model import Access, CallSnapshot, Exchange, Window
 from tests.unit.core.harness import clinic
 
 T = TypeVar("T")
@@ -167,7 +167,7 @@ class FakeRecall:
         self.answer: Callable[[str, tuple[str, ...]], Awaitable[Window]] = at_once
         self.queries: list[str] = []
 
-    async def recall(self, query: str, live_items: tuple[str, ...]) -> Window:
+    async def recall(self, query: str, live_items: tuple[str, ...], access: Access) -> Window:
         self.queries.append(query)
         return await self.answer(query, live_items)
 

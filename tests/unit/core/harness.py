@@ -21,8 +21,9 @@ from ivr.core import events as ev
 from ivr.core.session import CallCore
 from ivr.core.setup import CallSetup, Tuning
 from ivr.core.speaking import SpeedState, VoiceProfile
+from ivr.core.standing import Standing
 from ivr.core.units import ULAW_SILENCE
-from memory.model import Exchange, Page, Window
+from memory.model import Exchange, Page, Trust, Window
 
 CLINIC = """\
 id: clinic
@@ -149,6 +150,8 @@ class World:
         silence_ms: int | None = None,
         model_after_ms: float = 300,
         call_id: str = "CA1",
+        flow: engine.FlowState | None = None,
+        standing: Standing | None = None,
     ) -> None:
         self.now_ms = START_MS
         self.business = business or clinic()
@@ -156,10 +159,11 @@ class World:
         self.setup = CallSetup(
             call_id=call_id,
             business=self.business,
-            flow=first.state,
-            first=first.actions,
+            flow=flow or first.state,
+            first=first.actions if flow is None else (),
             opening=self.business.greeting if opening is None else opening,
             resumed=resumed,
+            standing=standing or Standing(Trust.ATTESTED),
             speed=speed or SpeedState(),
             silence_ms=silence_ms,
             voice=voice,

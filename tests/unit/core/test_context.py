@@ -8,7 +8,7 @@ from ivr.core.context import Opening, build_input
 from ivr.core.heard import Heard
 from ivr.core.latency import Latency
 from ivr.core.records import FinishedExchange, Turn
-from memory.model import Form, Window, WindowEntry
+from memory.model import Form, Trust, Window, WindowEntry
 from tests.unit.core.harness import remembered
 
 STATE = "[state]"
@@ -30,7 +30,17 @@ def window(*entries: tuple[Form, str, int]) -> Window:
 def built(
     turn: Turn, live: frozenset[str] = frozenset(), opening: Opening | None = None
 ) -> tuple[object, ...]:
-    return build_input("CA1", turn, (), opening or Opening(""), live, STATE)
+    return build_input("CA1", turn.window or Window(), turn, (), opening or Opening(""), live, STATE)
+
+
+def test_what_was_less_sure_stands_apart_and_gives_way() -> None:
+    sure = replace(remembered("CA0", 1, "my street is Elm", "Noted."), trust=Trust.ATTESTED)
+    less = replace(remembered("CA9", 1, "my street is Oak", "Noted."), trust=Trust.NUMBER)
+    for pages in ((less, sure), (sure, less)):
+        turn = turn_of()
+        turn.window = Window(tuple(WindowEntry(page, Form.TRANSCRIPT, 5) for page in pages))
+        text = repr(built(turn)[0])
+        assert text.index("Elm") < text.index("that above holds") < text.index("Oak")
 
 
 def test_pages_of_this_call_come_in_their_form() -> None:
@@ -93,7 +103,9 @@ def test_fresh_exchanges_are_added_once() -> None:
         FinishedExchange(no, before, Heard(f"a{no}", b"", whole=True), "main", "en", Latency())
         for no in (1, 2)
     ]
-    items = build_input("CA1", turn, fresh, Opening("Hello."), frozenset({"u3"}), STATE)
+    items = build_input(
+        "CA1", turn.window or Window(), turn, fresh, Opening("Hello."), frozenset({"u3"}), STATE
+    )
     assert items == (
         AssistantText("Hello."),
         UserText("q1"),

@@ -7,6 +7,7 @@ import pytest
 
 from ivr.sandbox.brain import Answer, Line, Question, ToolSpec, Who
 from ivr.sandbox.language import is_question, is_unfinished, stem
+from ivr.sandbox.rules import REALLY_FORGET
 from ivr.sandbox.think import DONT_KNOW, MAX_WORDS, think
 
 INSTRUCTIONS = """You answer for Trattoria Lume.
@@ -149,6 +150,23 @@ def test_a_record_of_earlier_talk_is_history_and_never_a_turn() -> None:
         'We were talking about: "I\'d like a table, but no nuts please". I had said: "Tables for up to eight".'
     )
     assert ask(RECORD, system("speed=1")).say == "Hello. How can I help you?"
+
+
+PERSONAL = tuple(map(tool, ("another_person", "refuse_recording", "forget_me", "confirm_forget_me")))
+
+
+def test_who_else_is_on_the_line_and_what_they_want_kept() -> None:
+    ana = user("This is Ana, my test is on Monday.")
+    assert called(ask(ana, reply("Noted."), user("This is Ben."), tools=PERSONAL)) == ("another_person", {})
+    assert called(ask(user("Somebody else is speaking now."), tools=PERSONAL)) == ("another_person", {})
+    for said in ("This is Ana again.", "This is urgent.", "My name is Ana."):
+        assert ask(ana, reply("Noted."), user(said), tools=PERSONAL).calls == ()
+    assert ask(user("This is Ben."), tools=PERSONAL).calls == ()
+    assert called(ask(user("Please don't record me."), tools=PERSONAL)) == ("refuse_recording", {})
+    assert called(ask(user("Please forget me."), tools=PERSONAL)) == ("forget_me", {})
+    confirmed = ask(reply(REALLY_FORGET), user("Yes, please."), tools=PERSONAL)
+    assert called(confirmed) == ("confirm_forget_me", {})
+    assert ask(reply("Anything else?"), user("Yes, please."), tools=PERSONAL).calls == ()
 
 
 def test_an_offer_to_go_on_is_accepted_or_declined() -> None:

@@ -13,7 +13,9 @@ NOW = 1_800_000_000.25
 
 
 def mint(tokens: StreamTokens = TOKENS, call_sid: str = "CA1", **kwargs: str) -> str:
-    return tokens.mint(call_sid, kwargs.pop("business_id", "bloom"), nonce="n1", now=NOW, **kwargs)
+    business_id = kwargs.pop("business_id", "bloom")
+    is_attested = bool(kwargs.pop("attested", ""))
+    return tokens.mint(call_sid, business_id, nonce="n1", now=NOW, is_attested=is_attested, **kwargs)
 
 
 def test_a_token_gives_back_what_was_granted() -> None:

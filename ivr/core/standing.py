@@ -1,0 +1,121 @@
+"""Who the caller seems to be in this call, and what of their past it may therefore be made of. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from callflows.model import EXTENTS, Extent, MemoryUse
+from memory.model import Access, Trust, Window
+
+
+class Keeps(StrEnum):
+    """What is kept of a call."""
+
+    ALL = "all"
+    WORDS = "words"
+    """The caller does not want to be recorded."""
+    NOTHING = "nothing"
+    """And the business then keeps nothing at all."""
+
+
+class Wish(StrEnum):
+    """Whether the caller wants to be forgotten."""
+
+    NONE = "none"
+    ASKED = "asked"
+    """They said so, and are to confirm it."""
+    CONFIRMED = "confirmed"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is known of the caller now. It never rises by words: only a PIN raises it."""
+
+    trust: Trust = Trust.NUMBER
+    is_shared: bool = False
+    """Several people use the number, or it is in another call at this moment."""
+    is_silent: bool = False
+    """The number was not heard of for so long that it may be somebody else's by now."""
+    is_other: bool = False
+    """Somebody else than the person remembered is on the line."""
+    since_no: int = 1
+    """The first exchange of this call that may be shown."""
+    keeps: Keeps = Keeps.ALL
+    wish: Wish = Wish.NONE
+    wished_no: int = 0
+    """The exchange in which they said that they want to be forgotten."""
+
+    def extent(self, memory: MemoryUse) -> Extent:
+        """How much of the past may be shown, by the business's policy."""
+        if self.is_other or self.trust is Trust.NONE:
+            return "nothing"
+        if self.trust is Trust.VERIFIED:
+            return memory.hears.verified
+        if self.is_shared:
+            return "nothing"
+        allowed = memory.hears.attested if self.trust is Trust.ATTESTED else memory.hears.number
+        return _less(allowed, "resumed") if self.is_silent else allowed
+
+    def access(self, memory: MemoryUse) -> Access:
+        """What a turn's window may be made of."""
+        extent = self.extent(memory)
+        return Access(
+            resumed=extent != "nothing",
+            older=extent == "all",
+            trust=self.trust,
+            only_verified=self.is_shared,
+            since_no=self.since_no,
+        )
+
+    def may_resume(self, memory: MemoryUse) -> bool:
+        """Whether the call that broke off may be offered and taken up."""
+        return self.extent(memory) != "nothing"
+
+    def another_person(self, next_no: int, *, saw_past: bool) -> "Standing":
+        """Somebody else took over. Where we may have spoken of the past, what this call said so far is hidden too."""
+        return replace(self, is_other=True, is_shared=True, since_no=next_no if saw_past else self.since_no)
+
+    def may_be_forgotten(self) -> bool:
+        """Whether they may have what is remembered of the number erased: only who it is about."""
+        return self.trust >= Trust.ATTESTED and not self.is_other and not self.is_shared
+
+    def wants_to_be_forgotten(self, no: int) -> "Standing":
+        """They said so in exchange `no`; in a later one they may confirm it."""
+        return replace(self, wish=Wish.ASKED, wished_no=no)
+
+    def may_confirm(self, no: int) -> bool:
+        """Whether the wish may be confirmed in exchange `no`."""
+        return self.wish is Wish.ASKED and no > self.wished_no and self.may_be_forgotten()
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON-compatible dict."""
+        return {**asdict(self), "trust": int(self.trust)}
+
+    @classmethod
+    def from_json(cls, data: object) -> "Standing | None":
+        """What `to_json` gave; None for anything else, as an older snapshot has."""
+        if not isinstance(data, Mapping) or data.get("trust") not in tuple(Trust):
+            return None
+        known = {name: data[name] for name in cls.__slots__ if name in data}
+        known |= {"keeps": Keeps(data.get("keeps", Keeps.ALL)), "wish": Wish(data.get("wish", Wish.NONE))}
+        return cls(**{**known, "trust": Trust(data["trust"])})
+
+
+def _less(one: Extent, other: Extent) -> Extent:
+    return min(one, other, key=EXTENTS.index)
+
+
+def shown(window: Window, call_id: str, since_no: int, *, past: bool) -> Window:
+    """What of a window may be shown now: it may have been made before something changed.
+
+    `past`: pages of other calls, and summaries of topics, may.
+    """
+    if past and since_no <= 1:
+        return window
+    entries = tuple(
+        entry
+        for entry in window.entries
+        if (entry.page.exchange_no >= since_no if entry.page.call_id == call_id else past)
+    )
+    return replace(window, entries=entries, threads=(), covers=())
