@@ -77,6 +77,7 @@ __all__ = [
     "at_node",
     "awaits",
     "begin",
+    "enter",
     "estimate_tokens",
     "fit",
     "functions",

@@ -193,7 +193,13 @@ class ModelDown(Part):
     say: SpokenNow = (
         "We are sorry, our assistant cannot take your call right now. Please call again in a few minutes."
     )
-    transfer: Name | None = Field(None, description="The target to connect the caller to afterwards.")
+    keys: Name | None = Field(
+        None,
+        description="The node at which the flow then goes on by keys alone: menus, entries, hours, transfers.",
+    )
+    transfer: Name | None = Field(
+        None, description="The target to connect the caller to afterwards, or where keys lead no further."
+    )
 
 
 class FurtherLanguage(Part):
@@ -322,6 +328,8 @@ class Business(Part):
         targets |= {name for name in named if name is not None}
         targets |= {each.transfer for each in self.emergency if each.transfer is not None}
         lost = sorted((targets - self.transfers.keys()) | (links - self.nodes.keys()) | self._lost())
+        if self.on_model_down.keys is not None:
+            links.add(self.on_model_down.keys)
         first = self.node(self.start)
         if lost or first is None or not first.CAN_START:
             names = ", ".join(lost) or self.start

@@ -1,0 +1,60 @@
+"""A flow by keys alone: what is asked, where keys lead, and where they end."""
+
+from callflows import engine
+from callflows.engine import FlowState, Moment
+from callflows.model import Business
+from ivr.bykeys import Asked, Left, begin, take
+from tests.unit.core.flows import bank
+
+MENU = "For balances press one, for opening hours press two."
+BANK = bank("greeting: The Bank.", "greeting: The Bank.\non_model_down: {keys: menu}")
+
+
+def at(node: str, business: Business = BANK) -> FlowState:
+    return engine.at_node(business, node)
+
+
+def test_it_begins_at_the_node_for_it_with_what_was_gathered() -> None:
+    state, turn = begin(BANK, FlowState(1, "help", {"account": "123"}), Moment())
+    assert turn == Asked(MENU, 7, 1)
+    assert (state.node, state.slots) == ("menu", {"account": "123"})
+
+
+def test_a_choice_leads_on_and_back() -> None:
+    state, turn = take(BANK, at("menu"), "2", Moment())
+    assert turn == Asked(f"We open at nine. {MENU}", 7, 1)
+    state, turn = take(BANK, state, "1", Moment())
+    assert turn == Asked("Enter your PIN.", 7, 0)
+    state, turn = take(BANK, state, "1234", Moment())
+    assert turn == Left("Your balance is nine dollars.")
+    assert "1234" not in str(state.to_json())
+
+
+def test_an_entry_that_is_too_short_is_asked_for_again() -> None:
+    _, turn = take(BANK, at("pin"), "12", Moment())
+    assert isinstance(turn, Asked)
+    assert turn.say != ""
+
+
+def test_keys_beyond_the_choice_are_not_the_next_answer() -> None:
+    state, turn = take(BANK, at("menu"), "11234", Moment())
+    assert turn == Asked("Enter your PIN.", 7, 0)
+    assert state.node == "pin"
+
+
+def test_silence_and_wrong_keys_come_to_an_end() -> None:
+    state, turn = take(BANK, at("menu"), "", Moment())
+    assert isinstance(turn, Asked)
+    assert "Are you there?" in turn.say
+    state, turn = take(BANK, state, "", Moment())
+    assert turn == Left("Goodbye then.")
+
+
+def test_zero_reaches_the_operator() -> None:
+    _, turn = take(BANK, at("menu"), "0", Moment())
+    assert turn == Left("Connecting you.", "+16175550102")
+
+
+def test_a_talking_node_is_where_keys_end() -> None:
+    _, turn = take(BANK, at("menu"), "5", Moment())
+    assert turn == Left("", is_done=False)
