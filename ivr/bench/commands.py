@@ -9,6 +9,7 @@ from rich.console import Console
 from callflows.parse import load_folder
 from ivr import observe
 from ivr.bench import (
+    chaos_command,
     conceal,
     cost_command,
     media_report,
@@ -28,6 +29,7 @@ cost_command.register(bench_app)
 threads_command.register(bench_app)
 turns_commands.register(bench_app)
 rate_commands.register(bench_app)
+chaos_command.register(bench_app)
 out = Console(highlight=False)
 
 

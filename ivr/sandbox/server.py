@@ -49,6 +49,18 @@ class Speech(Protocol):
         ...
 
 
+class Cast(Protocol):
+    """Who answers, and whose connections are not taken."""
+
+    def next_connection(self) -> str:
+        """`accept`, `refuse` (HTTP 503) or `abort` (TCP) for the connection that is being made."""
+        ...
+
+    def brain(self) -> Brain:
+        """A brain for a new session."""
+        ...
+
+
 class Connection:
     """One client: a reader, a timer and as many pieces of hearing and speaking as there are. All end with it."""
 
@@ -139,7 +151,7 @@ class Connection:
 class Sandbox:
     """The server: a session for each connection, one ear and one voice for all."""
 
-    def __init__(self, speech: Speech, stage: Stage | None, partials_ms: float = 0) -> None:
+    def __init__(self, speech: Speech, stage: Cast | None, partials_ms: float = 0) -> None:
         self._speech = speech
         self._partials_ms = partials_ms
         self._stage = stage

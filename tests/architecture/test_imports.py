@@ -94,6 +94,7 @@ PROCESSES = {
     "ivr.sandbox.voice_process",
     "ivr.bench.bridges.pass_through",
     "ivr.bench.bridges.soxr_bridge",
+    "ivr.bench.chaos_worker",
     "memory.embed_worker",
 }
 """What is started as a process of its own, by its name; everything else must be imported by one of them."""
