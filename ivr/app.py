@@ -163,7 +163,9 @@ class Service:
         self._secrets = FlowSecrets(settings.flow_environment)
         self._slots = CallSlots(settings.max_calls)
         self._metrics = Metrics()
-        self._registry = Registry(store, book, telephony_of(settings), settings.public_url)
+        has_rest = settings.twilio_account_sid is not None and settings.twilio_auth_token is not None
+        public_url = settings.public_url if has_rest else None
+        self._registry = Registry(store, book, telephony_of(settings), public_url)
         wait_ms = SANDBOX_TRANSCRIPT_WAIT_MS if settings.model_source is ModelSource.SANDBOX else None
         prices = Prices(model.profile.model, settings.transcribe_model)
         self._spool = Spool(SpoolFolder(settings.data_dir / "spool"), memory, store, prices)

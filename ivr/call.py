@@ -19,12 +19,13 @@ from ivr.core import events as ev
 from ivr.core.session import CallCore
 from ivr.errors import CallTakenOver, ModelUnavailable, ModelUnsuitable, StorageUnavailable
 from ivr.ports import CallerLink, Clock, Journal, ModelLink, Recall, Tools
-from memory.model import Window
+from memory.model import Exchange, Window
 
 RECALL_TIMEOUT_S = 1.2
 JOURNAL_TIMEOUT_S = 120.0
 """How long after the end of a call its last writes are tried."""
 JOURNAL_RETRY_S = 0.5
+GOING_AWAY = 1001
 LINE_WAITS_S = 2.0
 """How long the line stays open for the last writes."""
 
@@ -122,6 +123,10 @@ class Call:
     def hand_over(self) -> None:
         """This worker stops: leave at the next quiet moment, everything written, for another to go on."""
         self.receive(ev.Handover())
+
+    def leave(self) -> None:
+        """A newer stream holds the call: keep what was said, and go."""
+        self._receive(ev.LineClosed(GOING_AWAY))
 
     async def run(self) -> CallEnd:
         """Carry the call to its end. Raises: an `ExceptionGroup` for a bug of ours, with everything closed."""
@@ -290,7 +295,11 @@ class Call:
     # -- the journal, and the end ---------------------------------------------------------------------------------
 
     def _commit(self, command: do.CommitExchange) -> None:
-        self._writes.put_nowait(lambda: self._around.journal.commit_exchange(command.exchange))
+        self._writes.put_nowait(lambda: self._accept(command.exchange))
+
+    async def _accept(self, exchange: Exchange) -> None:
+        await self._around.journal.commit_exchange(exchange)
+        log.info("exchange_accepted", exchange_no=exchange.exchange_no)
 
     def _save(self, command: do.SaveSnapshot) -> None:
         self._writes.put_nowait(lambda: self._around.journal.save_snapshot(command.snapshot))

@@ -1,4 +1,9 @@
-"""Which calls are alive: those of this process are kept fresh; those that nobody carries any more count as dropped."""
+"""Which calls are alive: this process renews the leases of its own, and brings back, or drops, those of nobody.
+
+A lease is the call's row, renewed each second by the worker that holds its epoch. One that has lapsed is taken by
+whoever sees it first: the epoch goes up, so that every write of the old holder is refused, should it only have slept;
+then the call is sent to the continue URL by REST. What does not come back counts as dropped, once REST has been asked.
+"""
 
 import asyncio
 import contextlib
@@ -9,21 +14,36 @@ from datetime import timedelta
 import structlog
 
 from ivr.remembering import in_our_terms
+from ivr.secondway import SecondWay
 from memory import errors as faults
 from memory.calls import CallStatus
 from memory.store import Store
 
 GONE_AFTER_S = 10.0
 """A stream that broke has this long to come back, here or at another worker, before its call counts as dropped."""
-BEAT_S = 5.0
+BEAT_S = 1.0
+LAPSED_AFTER = timedelta(seconds=5)
+"""Five beats missed: whoever carried the call is gone, or stopped, or cut off from the database."""
+LOOK_EVERY, SWEEP_EVERY = 2, 10
+"""In beats: each costs a transaction for every business."""
 STALE_AFTER = timedelta(seconds=15)
-"""Three beats missed: whoever carried the call is gone."""
+"""So long after a lapse nobody has brought it back."""
 SWEEP_AFTER = timedelta(seconds=60)
-"""Calls of nobody that no caller has asked about: a worker was killed, or stopped and nobody took over."""
+"""Calls of nobody that no caller has asked about, and that could not be brought back."""
+TRIES = 3
+"""So often a call that Twilio still has is sent to the continue URL before it is given up."""
 
 log = structlog.get_logger()
 
 Epoch = Callable[[], int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A call with a stream here. `taken` is told when somebody else holds it by now."""
+
+    epoch: Epoch
+    taken: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +55,24 @@ class Check:
 
 
 class Liveness:
-    """Call `began`, then `left` or `over`, for each stream; `run` beats and sweeps."""
+    """Call `began`, then `left` or `over`, for each stream; `run` beats, looks and sweeps."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, way: SecondWay) -> None:
         self._store = store
-        self._live: dict[str, Epoch] = {}
+        self._way = way
+        self._live: dict[str, Held] = {}
         self._checks: dict[str, Check] = {}
+        self._beats = 0
+        self._steady_beats = 0
+        """Beats in a row that came in time and reached the database."""
 
     def is_live(self, call_sid: str) -> bool:
         """Whether a stream of this call runs here."""
         return call_sid in self._live
 
-    def began(self, call_sid: str, epoch: Epoch) -> None:
+    def began(self, call_sid: str, epoch: Epoch, taken: Callable[[], None] = lambda: None) -> None:
         """A stream of this call runs here."""
-        self._live[call_sid] = epoch
+        self._live[call_sid] = Held(epoch, taken)
         self.came_back(call_sid)
 
     def left(self, call_sid: str, epoch: int | None) -> None:
@@ -63,7 +87,7 @@ class Liveness:
     def expect_back(self, call_sid: str, epoch: int | None = None) -> None:
         """Unless a newer stream of this call comes, it counts as dropped after `GONE_AFTER_S`."""
         self.came_back(call_sid)
-        self._checks[call_sid] = Check(asyncio.create_task(self._drop_later(call_sid, epoch)), epoch)
+        self._check(call_sid, epoch, TRIES, at_once=False)
 
     def came_back(self, call_sid: str) -> None:
         """Twilio asked about the call, so it lives."""
@@ -88,17 +112,30 @@ class Liveness:
             await self._store.drop_stale(STALE_AFTER, business_id=business_id, caller=caller)
 
     async def run(self) -> None:
-        """Beat and sweep until cancelled."""
+        """Beat, look and sweep until cancelled."""
+        loop = asyncio.get_running_loop()
         while True:
+            slept_from = loop.time()
             await asyncio.sleep(BEAT_S)
-            try:
-                await self._beat()
+            if loop.time() - slept_from > BEAT_S + 1:
+                self._steady_beats = 0  # we stood still ourselves: everybody may have
+            await self._turn()
+
+    async def _turn(self) -> None:
+        self._beats += 1
+        try:
+            await self._beat()
+            self._steady_beats += 1
+            if self._beats % LOOK_EVERY == 0 and self._may_take():
+                await self._take_lapsed()
+            if self._beats % SWEEP_EVERY == 0:
                 for call_sid in await self._store.drop_stale(SWEEP_AFTER):
                     log.warning("call_of_nobody_dropped", call_sid=call_sid)
-            except faults.StorageUnavailable:
-                log.warning("liveness_without_database")
-            except faults.MemoryFault:
-                log.exception("liveness_failed")
+        except faults.StorageUnavailable:
+            self._steady_beats = 0
+            log.warning("liveness_without_database")
+        except faults.MemoryFault:
+            log.exception("liveness_failed")
 
     async def close(self) -> None:
         """Stop waiting. What was expected back may go on at another worker; if not, that one sweeps it up."""
@@ -109,21 +146,62 @@ class Liveness:
                 await check.task
 
     async def _beat(self) -> None:
-        for call_sid, epoch_of in tuple(self._live.items()):
-            epoch = epoch_of()
-            if epoch is not None:
-                with contextlib.suppress(faults.StaleEpoch, faults.UnknownCall):
-                    await self._store.touch(call_sid, epoch)
+        for call_sid, held in tuple(self._live.items()):
+            epoch = held.epoch()
+            if epoch is None:
+                continue
+            try:
+                await self._store.touch(call_sid, epoch)
+            except faults.StaleEpoch:
+                held.taken()
+            except faults.UnknownCall:
+                pass
 
-    async def _drop_later(self, call_sid: str, epoch: int | None) -> None:
+    def _may_take(self) -> bool:
+        """After an outage of the database every lease has lapsed, and their holders renew them first."""
+        return self._way.is_open and self._steady_beats * BEAT_S >= LAPSED_AFTER.total_seconds()
+
+    async def _take_lapsed(self) -> None:
+        for call_sid, epoch in await self._store.lapsed(LAPSED_AFTER):
+            if self.is_live(call_sid) or call_sid in self._checks:
+                continue
+            taken = await self._store.take_lapsed(call_sid, epoch, LAPSED_AFTER)
+            if taken is not None:
+                log.warning("call_taken_from_nobody", call_sid=call_sid)
+                self._check(call_sid, taken, TRIES, at_once=True)
+
+    def _check(self, call_sid: str, epoch: int | None, tries: int, *, at_once: bool) -> None:
+        """Await the call, `at_once` after having sent it back to us."""
+        work = self._drop_later(call_sid, epoch, tries, at_once=at_once)
+        self._checks[call_sid] = Check(asyncio.create_task(work), epoch)
+
+    async def _drop_later(self, call_sid: str, epoch: int | None, tries: int, *, at_once: bool) -> None:
+        if at_once:
+            await self._way.bring_back(call_sid)
         await asyncio.sleep(GONE_AFTER_S)
+        is_over = await self._way.is_over(call_sid)
         del self._checks[call_sid]
         try:
+            if is_over is False and await self._is_awaited(call_sid, epoch):
+                if tries > 1:
+                    self._check(call_sid, epoch, tries - 1, at_once=True)
+                    return
+                await self._way.hang_up(call_sid)
             await self._drop(call_sid, epoch)
         except faults.StorageUnavailable as error:  # then the sweep finds it
             log.warning("drop_not_noted", call_sid=call_sid, error=str(error))
         except faults.MemoryFault:
             log.exception("drop_not_noted", call_sid=call_sid)
+
+    async def _is_awaited(self, call_sid: str, epoch: int | None) -> bool:
+        """Whether no newer stream holds the call, here or elsewhere."""
+        row = await self._store.get_call(call_sid)
+        return (
+            not self.is_live(call_sid)
+            and row is not None
+            and row.status is CallStatus.ACTIVE
+            and row.epoch == epoch
+        )
 
     async def _drop(self, call_sid: str, epoch: int | None) -> None:
         if self.is_live(call_sid):

@@ -81,6 +81,10 @@ class Telephony(Protocol):
         """Replace what the call is doing by this TwiML (at most 4,000 characters)."""
         ...
 
+    async def is_over(self, call_sid: str) -> bool:
+        """Whether the call has ended, for whatever reason; one that is not known (any more) has."""
+        ...
+
 
 class Recall(Protocol):
     """The memory of this call's caller, bound to owner and call when made."""

@@ -14,7 +14,7 @@ from callflows.model import Business
 from callflows.parse import parse_text
 from ivr.call import Call, CallEnd, NoTools, Surroundings, no_prompts
 from ivr.core.commands import ReportTurn
-from ivr.core.events import CeilingReached, LineClosed
+from ivr.core.events import CeilingReached
 from ivr.core.records import UNHEARD_WORDS
 from ivr.core.session import CallCore
 from ivr.core.setup import CallSetup, Tuning, restore
@@ -28,7 +28,7 @@ from ivr.registry import NOBODY_ANSWERED, Registry
 from ivr.remembering import Claim, Prices, StoreJournal, StoreRecall, in_our_terms, trust_of
 from ivr.shelf import Flows
 from ivr.spending import Budgets, Meter
-from ivr.spooling import Spool
+from ivr.spooling import LATE, Spool
 from ivr.telemetry import LineFigures
 from ivr.voicebook import VoiceBook
 from ivr.wire.tokens import Grant
@@ -40,7 +40,6 @@ from memory.store import Store
 from memory.strategies import Policy, StrategyName
 
 LINE_BROKE = "Sorry, the line broke for a moment. Please go on."
-GOING_AWAY = 1001
 NO_OVERRIDES: Mapping[str, engine.Override] = {}
 PREPARE_TIMEOUT_S = 1.5
 """A caller who hears nothing hangs up: with a database this slow the call begins as a new one."""
@@ -174,7 +173,7 @@ class Reception:
         older = self._live.get(call_sid)
         if older is None:
             return
-        older.call.receive(LineClosed(GOING_AWAY))
+        older.call.leave()
         try:
             async with asyncio.timeout(OLDER_STREAM_TIMEOUT_S):
                 await older.over.wait()
@@ -211,7 +210,7 @@ class Reception:
         )
         live = LiveCall(call)
         self._live[sid] = live
-        parts.registry.liveness.began(sid, lambda: claim.held_epoch)
+        parts.registry.liveness.began(sid, lambda: claim.held_epoch, call.leave)
         if self._handing_over:
             call.hand_over()
         end = CallEnd(None)
@@ -270,7 +269,9 @@ class Reception:
             opening=restored.opening or LINE_BROKE,
             was_transferred=restored.opening == NOBODY_ANSWERED,
             resumed=restored.resumed,
-            exchange_no=restored.exchange_no,
+            exchange_no=max(
+                restored.exchange_no, await self._parts.store.next_exchange_no(row.call_sid, LATE)
+            ),
             speed=restored.speed,
             silence_ms=restored.silence_ms,
         )

@@ -1,21 +1,36 @@
 """The businesses and the calls, as the web part sees them: in the database, with a memory of its own for the worst."""
 
 import asyncio
+import math
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
-from callflows.engine import FlowState
+from callflows.engine import FlowState, Moment, language
 from callflows.model import Business
+from ivr import bykeys
 from ivr.call import CallEnd
+from ivr.core.commands import EndReason
 from ivr.core.setup import restore, snapshot_of
 from ivr.errors import StorageUnavailable
 from ivr.liveness import Liveness
 from ivr.ports import Telephony
 from ivr.remembering import in_our_terms, trust_of
 from ivr.rescue import Rescue
+from ivr.secondway import SecondWay
 from ivr.shelf import Flows
-from ivr.web.deps import BusinessInfo, Ended, GoOn, OpenResult, Outcome, StatusReport, TransferTo
+from ivr.web.deps import (
+    AskKeys,
+    BusinessInfo,
+    ByKeys,
+    Ended,
+    GoOn,
+    OpenResult,
+    Outcome,
+    StatusReport,
+    TransferTo,
+)
 from memory.calls import CallRow, CallStatus
 from memory.store import Store
 
@@ -72,8 +87,9 @@ class Registry:
         self._store = store
         self._book = book
         self._ends: OrderedDict[str, KnownEnd] = OrderedDict()
-        self.liveness = Liveness(store)
-        self.rescue = Rescue(store, telephony, public_url, self.liveness.is_live)
+        way = SecondWay(telephony, public_url)
+        self.liveness = Liveness(store, way)
+        self.rescue = Rescue(store, way, self.liveness.is_live)
 
     # -- for the web part -----------------------------------------------------------------------------------------
 
@@ -111,14 +127,63 @@ class Registry:
             return end.outcome
         if end is not None and end.holds_for(row):
             return end.outcome
-        return GoOn() if row is None else self._outcome_of_row(row)
+        outcome = GoOn() if row is None else self._outcome_of_row(row)
+        if row is not None and isinstance(outcome, GoOn):
+            await self._renew(call_sid)
+        return outcome
+
+    async def _renew(self, call_sid: str) -> None:
+        """Somebody is about to carry the call: the lease of who did does not lapse meanwhile."""
+        async with in_our_terms():
+            await self._store.renew(call_sid)
 
     async def status(self, report: StatusReport) -> None:
         """Note that a call is over; the stream, if it still runs, knows better how it ended."""
         if report.stream_event == "stream-error":
             self.rescue.stream_broke(report.call_sid)
+        if report.call_over and not report.stream_event:
+            self.rescue.came_back(report.call_sid)
         if report.call_over and not report.stream_event and not self.liveness.is_live(report.call_sid):
             self.liveness.expect_back(report.call_sid)
+
+    async def give_up(self, call_sid: str) -> Outcome:
+        """See the protocol."""
+        async with in_our_terms():
+            await self._store.end_call(call_sid, CallStatus.FAILED)
+            row = await self._store.get_call(call_sid)
+        return Ended() if row is None else self._outcome_of_row(row)
+
+    async def keys(self, call_sid: str, digits: str | None) -> Outcome:
+        """See the protocol. The state is kept with the call, whose end is written already."""
+        async with in_our_terms():
+            row = await self._store.get_call(call_sid)
+            business = self._book.businesses.get(row.business_id) if row is not None else None
+            if row is None or business is None or row.status is not CallStatus.FAILED:
+                return Ended()
+            restored = restore(row.snapshot)
+            state = FlowState.from_json(restored.flow_json, business)
+            moment = Moment(datetime.now(ZoneInfo(business.timezone)), row.caller)
+            if digits is None:
+                state, turn = bykeys.begin(business, state, moment)
+            else:
+                state, turn = bykeys.take(business, state, digits, moment)
+            kept = snapshot_of(
+                state,
+                restored.exchange_no,
+                restored.speed,
+                restored.silence_ms,
+                resumed=restored.resumed,
+            )
+            await self._store.save_after_end(call_sid, kept)
+        match turn:
+            case bykeys.Asked(say, silence_s, most):
+                return AskKeys(say, math.ceil(silence_s), most, language(business, state))
+            case bykeys.Left(say, number) if number:
+                return TransferTo(number, say)
+            case bykeys.Left(say, is_done=True):
+                return Ended(say)
+            case _:
+                return self._down(business, say="")
 
     async def transfer_result(self, call_sid: str, dial_status: str) -> Outcome:
         """A dial that reached nobody gives the caller back to the conversation (B061)."""
@@ -157,6 +222,8 @@ class Registry:
         """This call has ended here: that will be written, and is the answer from now on."""
         if end.reason is None:
             return
+        if end.reason is EndReason.FINISHED:
+            self.rescue.finished(call_sid)
         outcome = self._outcome(business_id, CallStatus(end.reason.value), end.target)
         self._ends[call_sid] = KnownEnd(outcome, epoch)
         if len(self._ends) > KEEP_ENDS:
@@ -177,8 +244,11 @@ class Registry:
         if status is CallStatus.TRANSFERRED and target in business.transfers:
             return TransferTo(business.transfers[target].number)
         if status is CallStatus.FAILED:
-            down = business.on_model_down
-            if down.transfer:
-                return TransferTo(business.transfers[down.transfer].number, down.say)
-            return Ended(down.say)
+            say = business.on_model_down.say
+            return ByKeys(say) if business.on_model_down.keys else self._down(business, say)
         return Ended()
+
+    def _down(self, business: Business, say: str) -> Outcome:
+        """The last that is left without a model."""
+        target = business.on_model_down.transfer
+        return TransferTo(business.transfers[target].number, say) if target else Ended(say)

@@ -44,6 +44,7 @@ class Replay:
     def __init__(self, memory: Memory, store: Store, claim: Claim, prices: Prices) -> None:
         self.claim = claim
         self._memory = memory
+        self._store = store
         self._journal = StoreJournal(memory.of_call(claim.owner, claim.call_sid), store, claim, prices)
         self._prices = prices
 
@@ -58,6 +59,12 @@ class Replay:
                 await self._commit_late(line.exchange)
 
     async def _commit_late(self, exchange: Exchange) -> None:
+        try:
+            async with in_our_terms():
+                if await self._store.has_exchange(exchange):
+                    return  # that write was made all the same: only its answer never came
+        except CallTakenOver:
+            return
         late = replace(self._prices.priced(exchange), exchange_no=LATE + exchange.exchange_no)
         try:
             async with in_our_terms():

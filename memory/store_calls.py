@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, Select, and_, delete, func, or_, select, text, update
+from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -230,6 +230,37 @@ class CallStore(Database):
         async with self.transaction(business_id) as connection:
             return list((await connection.execute(ended.returning(calls.c.call_sid))).scalars())
 
+    async def renew(self, call_sid: str) -> None:
+        """Twilio asks for the call's next stream: for so long as a lease lasts it is not taken from anybody."""
+        seen = update(calls).where(calls.c.call_sid == call_sid, calls.c.status == CallStatus.ACTIVE)
+        async with self.call_transaction(call_sid) as connection:
+            await connection.execute(seen.values(last_activity_at=func.clock_timestamp()))
+
+    async def lapsed(self, older_than: timedelta) -> list[tuple[str, int]]:
+        """Calls with a stream that nobody has renewed for so long (database's clock): CallSid and epoch of each."""
+        among = select(calls.c.call_sid, calls.c.epoch).where(*_lapsed(older_than))
+        found: list[tuple[str, int]] = []
+        for business_id in await self.businesses():
+            async with self.transaction(business_id) as connection:
+                rows = await connection.execute(among.where(calls.c.business_id == business_id))
+                found += [(row.call_sid, row.epoch) for row in rows]
+        return found
+
+    async def take_lapsed(self, call_sid: str, epoch: int, older_than: timedelta) -> int | None:
+        """Take a call from a worker that is gone: its writes are refused from now on. One taker wins.
+
+        Returns the new epoch; `None` if the call was renewed, claimed or ended meanwhile.
+        """
+        taken = (
+            update(calls)
+            .where(calls.c.call_sid == call_sid, calls.c.epoch == epoch, *_lapsed(older_than))
+            .values(epoch=calls.c.epoch + 1, last_activity_at=func.clock_timestamp())
+            .returning(calls.c.epoch)
+        )
+        async with self.call_transaction(call_sid) as connection:
+            new: int | None = (await connection.execute(taken)).scalar()
+            return new
+
     async def other_workers(self) -> int:
         """How many workers beside this one are connected to the database now (by their names, `WORKER_PREFIX`)."""
         async with self.shared_transaction() as connection:
@@ -282,6 +313,14 @@ async def lock_call(connection: AsyncConnection, call_sid: str, epoch: int | Non
 def snapshot_json(snapshot: CallSnapshot) -> dict[str, Any]:
     """As the column keeps it."""
     return {"version": snapshot.version, "state": clean_json(snapshot.state)}
+
+
+def _lapsed(older_than: timedelta) -> tuple[ColumnElement[bool], ...]:
+    return (
+        calls.c.status == CallStatus.ACTIVE,
+        calls.c.epoch > 0,
+        calls.c.last_activity_at < func.clock_timestamp() - older_than,
+    )
 
 
 def _check_epoch(row: CallRow, epoch: int | None) -> None:

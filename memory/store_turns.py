@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 
 from memory.calls import CallStatus
 from memory.database import Database, check_owner
-from memory.model import CallSnapshot, Owner, Page
+from memory.model import CallSnapshot, Exchange, Owner, Page
 from memory.schema import calls, pages
 from memory.store_calls import snapshot_json
 from memory.store_pages import PAGE_COLUMNS, page_of
@@ -42,12 +42,45 @@ class TurnStore(Database):
                 TurnRecord(page_of(row), row.usage, row.states) for row in await connection.execute(query)
             ]
 
+    async def next_exchange_no(self, call_sid: str, below: int) -> int:
+        """The number after the last page of this call; numbers from `below` on do not count.
+
+        A worker may die between a page and the snapshot that counts it.
+        """
+        last = select(func.max(pages.c.exchange_no)).where(
+            pages.c.call_id == call_sid, pages.c.exchange_no < below
+        )
+        async with self.call_transaction(call_sid) as connection:
+            return int((await connection.execute(last)).scalar() or 0) + 1
+
+    async def has_exchange(self, exchange: Exchange) -> bool:
+        """Whether the call has this very exchange as a page."""
+        same = select(pages.c.page_id).where(
+            pages.c.call_id == exchange.call_id,
+            pages.c.exchange_no == exchange.exchange_no,
+            pages.c.user_text == exchange.user_text,
+            pages.c.reply_text == exchange.reply_text,
+        )
+        async with self.call_transaction(exchange.call_id) as connection:
+            return (await connection.execute(same)).first() is not None
+
+    async def save_after_end(self, call_sid: str, snapshot: CallSnapshot) -> None:
+        """Keep where a failed call stands that goes on without us: by keys. Nothing for any other call."""
+        kept = update(calls).where(calls.c.call_sid == call_sid, calls.c.status == CallStatus.FAILED)
+        async with self.call_transaction(call_sid) as connection:
+            await connection.execute(kept.values(snapshot=snapshot_json(snapshot)))
+
     async def reopen_call(self, call_sid: str, snapshot: CallSnapshot) -> bool:
         """A transferred call comes back, since nobody answered: it is active again. False for any other call."""
         back = (
             update(calls)
             .where(calls.c.call_sid == call_sid, calls.c.status == CallStatus.TRANSFERRED)
-            .values(status=CallStatus.ACTIVE, ended_at=None, snapshot=snapshot_json(snapshot))
+            .values(
+                status=CallStatus.ACTIVE,
+                ended_at=None,
+                last_activity_at=func.clock_timestamp(),
+                snapshot=snapshot_json(snapshot),
+            )
             .returning(calls.c.call_sid)
         )
         async with self.call_transaction(call_sid) as connection:

@@ -45,7 +45,8 @@ class DirectSocket(WebSocketsSansIOProtocol):
         """Send a text message at once; nothing on a connection that is over. `False`: the peer does not read."""
         if self.transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
             return False
-        if self.conn.state is State.OPEN:
+        # A peer that resets is gone before the protocol is told, and uvloop's transport raises then.
+        if self.conn.state is State.OPEN and not self.transport.is_closing():
             self.transport.write(text_frame(text.encode()))
         return True
 

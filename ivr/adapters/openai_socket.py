@@ -72,7 +72,8 @@ class RealtimeSocket:
     def send_at_once(self, message: bytes) -> bool:
         """Write one message without waiting. `False`, and nothing written: the peer does not read, or is gone."""
         connection = self._connection._connection
-        if connection.paused or connection.protocol.state is not State.OPEN:
+        is_open = connection.protocol.state is State.OPEN and not connection.transport.is_closing()
+        if connection.paused or not is_open:
             return False
         # Neither the SDK's queue for reconnects, which we do not use, nor the library's locks and waits.
         connection.transport.write(masked_text_frame(message))

@@ -22,6 +22,9 @@ MAX_AT_ONCE = 8
 # Twilio's error for changing a call that is not in progress any more: gone, like a 404.
 _CALL_NOT_IN_PROGRESS = 21220
 
+OVER = frozenset({"completed", "busy", "failed", "no-answer", "canceled"})
+"""A call's states that are final."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -79,17 +82,23 @@ class TwilioTelephony:
             raise TelephonyError(f"TwiML too long for an update: {error}") from error
         await self._do(call_sid, lambda call: call.update(twiml=text))
 
-    async def _do(self, call_sid: str, action: Callable[[Any], object]) -> None:
+    async def is_over(self, call_sid: str) -> bool:
+        """Whether the call has ended. Raises: `TelephonyError`."""
+        status = await self._do(call_sid, lambda call: call.fetch().status)
+        return status is None or status in OVER
+
+    async def _do(self, call_sid: str, action: Callable[[Any], object]) -> object:
+        """The action's result; `None` for a call that is gone."""
         if self._client is None:
             raise TelephonyError("live calls cannot be changed: set TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN")
         try:
             # The library's timeout is for each step of a request, this one for all; the thread ends later.
             async with asyncio.timeout(2 * self._timeout_s), self._slots:
-                await asyncio.to_thread(lambda: action(self._client.calls(call_sid)))
+                return await asyncio.to_thread(lambda: action(self._client.calls(call_sid)))
         except TwilioRestException as error:
             if error.status == 404 or error.code == _CALL_NOT_IN_PROGRESS:
                 log.info("call_already_gone", call_sid=call_sid)
-                return
+                return None
             raise TelephonyError(f"Twilio refused: HTTP {error.status}, error {error.code}") from error
         except (TwilioException, OSError) as error:  # requests' exceptions, and TimeoutError, are OSErrors
             raise TelephonyError(f"Twilio's API cannot be reached: {type(error).__name__}") from error

@@ -68,7 +68,24 @@ class TransferTo:
     timeout_s: int = 20
 
 
-Outcome = GoOn | Ended | TransferTo
+@dataclass(frozen=True, slots=True)
+class ByKeys:
+    """The call goes on without a speech model, by keys; `say` comes first."""
+
+    say: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AskKeys:
+    """The caller is asked for keys. `most`: so many are enough; 0: a pause ends them."""
+
+    say: str
+    silence_s: int
+    most: int = 0
+    language: str = ""
+
+
+Outcome = GoOn | Ended | TransferTo | ByKeys | AskKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +128,14 @@ class CallRegistry(Protocol):
         """Take note of a status callback. Nothing may be sent to Twilio for it while a stream runs (B063)."""
         ...
 
+    async def give_up(self, call_sid: str) -> Outcome:
+        """Its streams come and go: the call has failed. Returns what comes then."""
+        ...
+
+    async def keys(self, call_sid: str, digits: str | None) -> Outcome:
+        """What comes of keys in a call that goes on without a model; `None`: it just begins to."""
+        ...
+
     async def transfer_result(self, call_sid: str, dial_status: str) -> Outcome:
         """How a dial went (`DialCallStatus`), and what comes next; `Ended` for a call nobody knows."""
         ...
@@ -145,7 +170,7 @@ class WebLimits:
     start_s: float = 5.0
     waiting_sockets: int = 64
     streams_per_call: int = 20
-    """Streams one call may come back with before it gets the apology: a stream that fails at once must not loop."""
+    """Streams one call may come back with before it gets the apology; short ones in a row get it sooner."""
 
 
 RunCall = Callable[[CallerLink, StartInfo, Grant], Awaitable[None]]

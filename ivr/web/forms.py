@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
@@ -9,6 +10,7 @@ from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 
 from ivr.web.deps import WebDeps
+from ivr.web.streams import StreamCount
 from ivr.wire.signature import Origin
 
 MAX_FIELDS = 500
@@ -40,8 +42,10 @@ class Webhook:
     stream_sid: str
     stream_event: str
     stream_error: str
-    streams_before: int
-    """How many streams this call had, by the query of our own continue URL (which the signature covers)."""
+    streams: StreamCount
+    digits: str
+    begins: bool
+    """Our own query says that nothing was asked yet."""
 
 
 def target_of(connection: HTTPConnection) -> str:
@@ -69,7 +73,7 @@ async def read_webhook(request: Request, deps: WebDeps) -> Webhook | Refused:
     origin = deps.checker.origin(host)
     if origin is None or not deps.checker.check_post(target_of(request), host, form, signature):
         return Refused(403, "signature")
-    return _webhook(origin, form, request.query_params.get("n", ""))
+    return _webhook(origin, form, request.query_params)
 
 
 async def _body(request: Request, limit: int) -> bytes | None:
@@ -81,7 +85,7 @@ async def _body(request: Request, limit: int) -> bytes | None:
     return bytes(body)
 
 
-def _webhook(origin: Origin, form: "ImmutableMultiDict[str, str]", streams: str) -> Webhook:
+def _webhook(origin: Origin, form: "ImmutableMultiDict[str, str]", query: Mapping[str, str]) -> Webhook:
     def field(name: str) -> str:
         return str(form.get(name, ""))
 
@@ -98,5 +102,7 @@ def _webhook(origin: Origin, form: "ImmutableMultiDict[str, str]", streams: str)
         stream_sid=field("StreamSid"),
         stream_event=field("StreamEvent"),
         stream_error=field("StreamError"),
-        streams_before=int(streams) if streams.isdecimal() and len(streams) < 6 else 0,
+        streams=StreamCount.of(query),
+        digits=field("Digits"),
+        begins="begin" in query,
     )

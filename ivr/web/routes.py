@@ -6,7 +6,7 @@ from starlette.routing import Route, WebSocketRoute
 from ivr.web.deps import WebDeps
 from ivr.web.health import HealthRoutes
 from ivr.web.media import MediaRoute
-from ivr.web.voice import CONTINUE_PATH, MEDIA_PATH, STATUS_PATH, TRANSFERRED_PATH, VoiceRoutes
+from ivr.web.voice import CONTINUE_PATH, KEYS_PATH, MEDIA_PATH, STATUS_PATH, TRANSFERRED_PATH, VoiceRoutes
 
 VOICE_PATH = "/twilio/voice"
 
@@ -19,6 +19,7 @@ def create_app(deps: WebDeps) -> Starlette:
             Route(VOICE_PATH, voice.voice, methods=["POST"]),
             Route(CONTINUE_PATH, voice.continue_, methods=["POST"]),
             Route(STATUS_PATH, voice.status, methods=["POST"]),
+            Route(KEYS_PATH, voice.keys, methods=["POST"]),
             Route(TRANSFERRED_PATH, voice.transferred, methods=["POST"]),
             WebSocketRoute(MEDIA_PATH, media.media),
             Route("/healthz", health.healthz),

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
 from starlette.requests import Request
@@ -10,13 +10,26 @@ from starlette.responses import PlainTextResponse, Response
 
 from ivr.errors import BadMessage, StorageUnavailable
 from ivr.observe import call_context
-from ivr.web.deps import BusinessInfo, Ended, GoOn, OpenResult, Outcome, StatusReport, TransferTo, WebDeps
+from ivr.web.deps import (
+    AskKeys,
+    BusinessInfo,
+    ByKeys,
+    Ended,
+    GoOn,
+    OpenResult,
+    Outcome,
+    StatusReport,
+    TransferTo,
+    WebDeps,
+)
 from ivr.web.forms import Refused, Webhook, read_webhook
+from ivr.web.streams import StreamCount
 from ivr.wire import twiml
 from ivr.wire.callers import caller_of, is_attested
 
 CONTINUE_PATH = "/twilio/continue"
 STATUS_PATH = "/twilio/status"
+KEYS_PATH = "/twilio/keys"
 TRANSFERRED_PATH = "/twilio/transferred"
 MEDIA_PATH = "/twilio/media"
 
@@ -32,6 +45,7 @@ class VoiceRoutes:
 
     def __init__(self, deps: WebDeps) -> None:
         self._deps = deps
+        self._given_up: set[asyncio.Future[Any]] = set()
 
     async def voice(self, request: Request) -> Response:
         """A call arrives."""
@@ -40,6 +54,10 @@ class VoiceRoutes:
     async def continue_(self, request: Request) -> Response:
         """A stream is over: is the call?"""
         return await self._twiml(request, "continue", self._came_back)
+
+    async def keys(self, request: Request) -> Response:
+        """Keys of a call that goes on without a speech model."""
+        return await self._twiml(request, "keys", self._pressed)
 
     async def transferred(self, request: Request) -> Response:
         """A dial is over."""
@@ -140,8 +158,23 @@ class VoiceRoutes:
 
     async def _came_back(self, hook: Webhook, business: BusinessInfo) -> str:
         outcome = await self._ask(self._deps.calls.outcome(hook.call_sid), GoOn())
-        log.info("call_came_back", outcome=type(outcome).__name__, streams_before=hook.streams_before)
+        log.info("call_came_back", outcome=type(outcome).__name__, streams_before=hook.streams.before)
+        if isinstance(outcome, GoOn) and not self._deps.draining():
+            count = hook.streams.over(self._deps.now())
+            if count.is_hopeless(self._deps.limits.streams_per_call):
+                return await self._give_up(hook, business)
         return self._next(hook, business, outcome)
+
+    async def _give_up(self, hook: Webhook, business: BusinessInfo) -> str:
+        """Streams come and go, and another one would do so too."""
+        log.error("streams_in_vain", streams_before=hook.streams.before, short=hook.streams.short)
+        outcome = await self._ask(self._deps.calls.give_up(hook.call_sid), None)
+        return self._apology(hook, business) if outcome is None else self._next(hook, business, outcome)
+
+    async def _pressed(self, hook: Webhook, business: BusinessInfo) -> str:
+        digits = None if hook.begins else hook.digits
+        outcome = await self._ask(self._deps.calls.keys(hook.call_sid, digits), None)
+        return self._apology(hook, business) if outcome is None else self._next(hook, business, outcome)
 
     async def _after_dial(self, hook: Webhook, business: BusinessInfo) -> str:
         outcome = await self._ask(self._deps.calls.transfer_result(hook.call_sid, hook.dial_status), GoOn())
@@ -166,16 +199,19 @@ class VoiceRoutes:
                 return twiml.dial(number, action, say=say, language=business.language, timeout_s=timeout_s)
             case GoOn(say):
                 return self._go_on(hook, business, say)
+            case ByKeys(say):
+                begin = f"{hook.origin.http_base}{KEYS_PATH}?begin=1"
+                return twiml.say_and_redirect(say, begin, business.language)
+            case AskKeys(say, silence_s, most, language):
+                action = hook.origin.http_base + KEYS_PATH
+                language = language or business.language
+                return twiml.gather(say, action, timeout_s=silence_s, most=most, language=language)
 
     def _go_on(self, hook: Webhook, business: BusinessInfo, say: str) -> str:
         if self._deps.draining():
             # Another worker, or this one started anew, takes the call; the count of streams stays.
-            return twiml.wait_and_redirect(
-                self._deps.pause_s(), self._continue_url(hook, hook.streams_before)
-            )
-        if hook.streams_before >= self._deps.limits.streams_per_call:
-            log.error("too_many_streams", streams_before=hook.streams_before)
-            return self._apology(hook, business)
+            waiting = StreamCount(hook.streams.before, hook.streams.short)
+            return twiml.wait_and_redirect(self._deps.pause_s(), self._continue_url(hook, waiting))
         return self._stream(hook, business, say)
 
     def _busy(self, reason: str, business: BusinessInfo) -> str:
@@ -198,23 +234,38 @@ class VoiceRoutes:
         return twiml.connect_stream(
             hook.origin.ws_base + MEDIA_PATH,
             token,
-            self._continue_url(hook, hook.streams_before + 1),
+            self._continue_url(hook, hook.streams.over(deps.now()).next(deps.now())),
             status_callback_url=hook.origin.http_base + STATUS_PATH,
             say=say,
             language=business.language,
         )
 
-    def _continue_url(self, hook: Webhook, streams: int) -> str:
-        return f"{hook.origin.http_base}{CONTINUE_PATH}?n={streams}"
+    def _continue_url(self, hook: Webhook, streams: StreamCount) -> str:
+        return f"{hook.origin.http_base}{CONTINUE_PATH}?{streams.query()}"
 
     async def _ask(self, question: Awaitable[T], otherwise: T) -> T:
         """The registry's answer, or `otherwise` when the storage is down or slow: the call goes on without it."""
+        asked = asyncio.ensure_future(question)
         try:
-            async with asyncio.timeout(self._deps.limits.registry_s):
-                return await question
-        except (StorageUnavailable, TimeoutError) as error:
+            # Not `asyncio.timeout`: a connection that is cut off takes its time to be given up, and Twilio waits.
+            await asyncio.wait({asked}, timeout=self._deps.limits.registry_s)
+            if asked.done():
+                return asked.result()
+            log.warning("registry_late")
+        except StorageUnavailable as error:
             log.warning("registry_unavailable", error=error)
-            return otherwise
+        finally:
+            if not asked.done():
+                self._given_up.add(asked)
+                asked.add_done_callback(self._forget)
+                asked.cancel()
+        return otherwise
+
+    def _forget(self, asked: asyncio.Future[Any]) -> None:
+        """A question that nobody waits for any more."""
+        self._given_up.discard(asked)
+        if not asked.cancelled() and (fault := asked.exception()) is not None:
+            log.info("registry_gave_up", error=type(fault).__name__)
 
 
 def _xml(body: str) -> Response:

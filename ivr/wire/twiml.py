@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from twilio.twiml.voice_response import (
     Connect,
     Dial,
+    Gather,
     Stream,
     VoiceResponse,
 )
@@ -98,6 +99,27 @@ def say_and_redirect(text: str, url: str, language: str = "en-US") -> str:
     response = VoiceResponse()
     _say(response, text, language)
     response.redirect(clean(url), method="POST")
+    return str(response)
+
+
+def gather(text: str, action_url: str, *, timeout_s: int, most: int = 0, language: str = "en-US") -> str:
+    """A question to be answered by keys, which are posted to `action_url`; so is it if none are pressed.
+
+    `most`: so many digits are enough; 0: `#`, or a pause of `timeout_s`, ends them.
+    """
+    response = VoiceResponse()
+    asked = Gather(
+        input="dtmf",
+        action=clean(action_url),
+        method="POST",
+        timeout=timeout_s,
+        num_digits=most or None,
+        finish_on_key="" if most else "#",
+        action_on_empty_result=True,
+    )
+    if spoken := clean(text).strip():
+        asked.say(spoken, language=clean(language))
+    response.append(asked)
     return str(response)
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ivr.phone.record import CallRecord, EndReason, EventKind
-from ivr.phone.script import AfterReply, At, BargeIn, DropLine, HangUp, Say, Wait
+from ivr.phone.script import AfterReply, At, BargeIn, DropLine, Dtmf, HangUp, Say, Wait
 from memory.calls import CallStatus
 from tests.acceptance.businesses import ANN, BEN, FRONT_DESK, PLUMBING
 from tests.acceptance.line import say, speech
@@ -132,6 +132,43 @@ async def refuses_our_settings(place: Place) -> None:
         await the_apology(world, in_mid_call=False)
 
 
+async def goes_on_by_keys(place: Place) -> None:
+    """Without a model the flow's menus, entries and transfers are still there."""
+    flow = {
+        "on_model_down": {"say": "Our assistant is away.", "keys": "menu"},
+        "nodes": {
+            "talk": {"type": "talk", "instructions": "Help."},
+            "menu": {
+                "type": "menu",
+                "say": "For the hours press one, for a code press two.",
+                "options": {"1": {"to": "hours"}, "2": {"to": "code"}, "3": {"to": "desk"}},
+            },
+            "hours": {"type": "say", "say": "We open at nine.", "to": "menu"},
+            "code": {"type": "collect", "slot": "code", "kind": "digits", "say": "Enter it.", "to": "desk"},
+            "desk": {"type": "transfer", "target": "front_desk", "say": "One moment."},
+        },
+    }
+    async with place.world({"refuse_update": True}, flows={"alpha": flow}) as world:
+        keys = [Dtmf(digits, AfterReply(700)) for digits in ("1", "2", "1234")]
+        record = await world.call(*keys, caller=BEN)
+        assert record.violations == ()
+        assert verbs(record)[2:] == [
+            *["Say", "Redirect"],
+            *["Gather"] * 3,
+            *["Say", f"Dial {FRONT_DESK}", "Hangup"],
+        ]
+        menu = "For the hours press one, for a code press two."
+        assert [event.text for event in record.of(EventKind.PROMPT)] == [
+            "Our assistant is away.",
+            menu,
+            f"We open at nine. {menu}",
+            "Enter it.",
+            "One moment.",
+        ]
+        row = await world.row(record.call_sid)
+        assert row.status is CallStatus.FAILED
+
+
 async def lacks_out_of_band_replies(place: Place) -> None:
     """A server that is named and not used."""
     async with place.world({"refuse_out_of_band": True}) as world:
@@ -200,6 +237,7 @@ async def test_b034_b035_b041_b043_a_model_that_goes_away(act: Act) -> None:
         dies_for_good,
         answers_no_more,
         refuses_our_settings,
+        goes_on_by_keys,
         lacks_out_of_band_replies,
     )
 

@@ -15,11 +15,13 @@ from ivr.core.commands import EndReason
 from ivr.liveness import Liveness
 from ivr.places import SHIPPED_FLOWS
 from ivr.registry import Registry
+from ivr.secondway import SecondWay
 from ivr.web.deps import Ended, GoOn, StatusReport, TransferTo
 from memory.calls import CallStatus
 from memory.embedded import conninfo_of
+from memory.errors import StaleEpoch
 from memory.store import Store
-from tests.integration.test_rescue import NotedTelephony
+from tests.integration.test_rescue import PUBLIC, NotedTelephony
 
 BUSINESS, CALLER, NUMBER = "harbor-dental", "+12025550143", "+16175550140"
 
@@ -60,7 +62,7 @@ async def alive(store: Store, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
     """A quick one, beating."""
     monkeypatch.setattr(liveness, "GONE_AFTER_S", 0.05)
     monkeypatch.setattr(liveness, "BEAT_S", 0.05)
-    found = Liveness(store)
+    found = Liveness(store, SecondWay(NotedTelephony(), None))
     beating = asyncio.create_task(found.run())
     yield found
     beating.cancel()
@@ -156,3 +158,83 @@ async def test_a_status_callback_ends_a_call_whose_stream_was_never_seen(
     await until_it_is(store, "CA2", CallStatus.DROPPED)
     assert await status(store, "CA1") is CallStatus.ACTIVE
     await registry.liveness.close()
+
+
+class Workers:
+    """Two of them on one database, one of which carries CA1 and stops whenever the test wants it."""
+
+    def __init__(self, store: Store, telephony: NotedTelephony) -> None:
+        self.telephony = telephony
+        self.survivor = Liveness(store, SecondWay(telephony, PUBLIC))
+        self.beating = asyncio.create_task(self.survivor.run())
+
+    async def close(self) -> None:
+        self.beating.cancel()
+        with suppress(asyncio.CancelledError):
+            await self.beating
+        await self.survivor.close()
+
+
+@pytest.fixture
+async def workers(store: Store, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Workers]:
+    monkeypatch.setattr(liveness, "GONE_AFTER_S", 0.2)
+    monkeypatch.setattr(liveness, "BEAT_S", 0.05)
+    monkeypatch.setattr(liveness, "LAPSED_AFTER", timedelta(seconds=1))
+    found = Workers(store, NotedTelephony())
+    yield found
+    await found.close()
+
+
+async def test_a_call_whose_worker_is_gone_is_taken_once_and_brought_back(
+    store: Store, workers: Workers
+) -> None:
+    epoch = await opened(store, "CA1")
+    other = Liveness(store, SecondWay(workers.telephony, PUBLIC))
+    beating = asyncio.create_task(other.run())
+    async with asyncio.timeout(10):
+        while not workers.telephony.updates:  # noqa: ASYNC110  # another process's doing has no event
+            await asyncio.sleep(0.02)
+    with pytest.raises(StaleEpoch):  # should it only have slept
+        await store.touch("CA1", epoch)
+    claimed = await store.claim_stream("CA1", "MZ2")
+    assert claimed == epoch + 2
+    other.began("CA1", lambda: claimed)
+    await asyncio.sleep(0.5)
+    beating.cancel()
+    await other.close()
+    assert [sid for sid, _ in workers.telephony.updates] == ["CA1"]
+    assert await status(store, "CA1") is CallStatus.ACTIVE
+
+
+async def test_what_does_not_come_back_is_asked_about_and_given_up(store: Store, workers: Workers) -> None:
+    """Twilio still has CA1, and sends it on each time; CA2 it has not any more."""
+    workers.telephony.over.add("CA2")
+    await opened(store, "CA1")
+    await opened(store, "CA2")
+    await until_it_is(store, "CA2", CallStatus.DROPPED)
+    await until_it_is(store, "CA1", CallStatus.DROPPED)
+    assert workers.telephony.hung_up == ["CA1"]
+    sent = [sid for sid, _ in workers.telephony.updates]
+    assert (sent.count("CA1"), sent.count("CA2")) == (liveness.TRIES, 1)
+
+
+async def test_nothing_is_taken_right_after_an_outage_or_without_a_second_way(
+    store: Store, workers: Workers, alive: Liveness, database_url: str
+) -> None:
+    epoch = await opened(store, "CA1")
+    alive.began("CA1", lambda: epoch)
+    await age(database_url, 30)
+    assert not workers.survivor._may_take()  # it has not beaten for as long as a lease lasts
+    await asyncio.sleep(2)
+    assert workers.survivor._may_take()
+    assert not alive._may_take()
+    assert workers.telephony.updates == []
+
+
+async def test_a_worker_learns_that_its_call_was_taken(store: Store, alive: Liveness) -> None:
+    epoch = await opened(store, "CA1")
+    told = asyncio.Event()
+    alive.began("CA1", lambda: epoch, told.set)
+    await store.claim_stream("CA1", "MZ2")
+    async with asyncio.timeout(10):
+        await told.wait()

@@ -3,13 +3,24 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import structlog
 from starlette.testclient import TestClient
 
 from ivr.errors import StorageUnavailable
-from ivr.web.deps import Ended, GoOn, OpenResult, Readiness, StatusReport, TransferTo, WebLimits
+from ivr.web.deps import (
+    AskKeys,
+    ByKeys,
+    Ended,
+    GoOn,
+    OpenResult,
+    Readiness,
+    StatusReport,
+    TransferTo,
+    WebLimits,
+)
 from ivr.web.routes import create_app
 from ivr.wire.tokens import Grant, StreamTokens
 from tests.integration.web_kit import (
@@ -28,8 +39,8 @@ from tests.integration.web_kit import (
     verbs,
 )
 
-POST_PATHS = ["/twilio/voice", "/twilio/continue", "/twilio/transferred", "/twilio/status"]
-TWIML_PATHS = POST_PATHS[:3]
+POST_PATHS = ["/twilio/voice", "/twilio/continue", "/twilio/transferred", "/twilio/keys", "/twilio/status"]
+TWIML_PATHS = POST_PATHS[:4]
 
 
 @pytest.fixture
@@ -67,6 +78,14 @@ def post(client: TestClient, path: str = "/twilio/voice", **fields: str) -> Any:
     return client.post(path, content=body, headers=headers)
 
 
+def continue_of(root: Any) -> tuple[int, int]:
+    """How many streams the continue URL counts, and how many short ones in a row."""
+    url = urlsplit(root[1].text)
+    assert f"{url.scheme}://{url.netloc}{url.path}" == PUBLIC + "/twilio/continue"
+    query = parse_qs(url.query)
+    return int(query["n"][0]), int(query["s"][0])
+
+
 def test_a_call_gets_a_stream_with_a_token_and_a_way_back(client: TestClient, world: World) -> None:
     answer = post(client)
     assert answer.status_code == 200
@@ -77,7 +96,7 @@ def test_a_call_gets_a_stream_with_a_token_and_a_way_back(client: TestClient, wo
     assert stream is not None
     assert stream.attrib["url"] == "wss://ivr.example.test/twilio/media"
     assert stream.attrib["statusCallback"] == PUBLIC + "/twilio/status"
-    assert root[1].text == PUBLIC + "/twilio/continue?n=1"
+    assert continue_of(root) == (1, 0)
     grant = StreamTokens(TOKEN).verify(parameters(root)["token"], SID, 0)
     assert isinstance(grant, Grant)
     assert (grant.business_id, grant.caller, grant.to_number) == ("bloom", CALLER, NUMBER)
@@ -169,7 +188,7 @@ def test_where_nothing_works_the_caller_is_put_through(client: TestClient, world
     ]
 
 
-@pytest.mark.parametrize("path", TWIML_PATHS)
+@pytest.mark.parametrize("path", TWIML_PATHS[:3])
 def test_the_call_goes_on_while_the_storage_is_down(client: TestClient, world: World, path: str) -> None:
     world.registry.fault = StorageUnavailable("down")
     root = parse_twiml(post(client, path).text)
@@ -177,7 +196,7 @@ def test_the_call_goes_on_while_the_storage_is_down(client: TestClient, world: W
     assert isinstance(StreamTokens(TOKEN).verify(parameters(root)["token"], SID, 0), Grant)
 
 
-@pytest.mark.parametrize("path", TWIML_PATHS)
+@pytest.mark.parametrize("path", TWIML_PATHS[:3])
 def test_a_storage_that_hangs_is_not_waited_for(world: World, path: str) -> None:
     world.registry.delay_s = 3600
     world.limits = WebLimits(registry_s=0.02)
@@ -250,9 +269,64 @@ def test_b109_a_running_call_is_kept_for_another_worker(client: TestClient, worl
 
 def test_a_stream_that_always_fails_does_not_loop(client: TestClient, world: World) -> None:
     root = parse_twiml(post(client, "/twilio/continue?n=3").text)
-    assert root[1].text == PUBLIC + "/twilio/continue?n=4"
+    assert continue_of(root) == (4, 0)
     assert verbs(parse_twiml(post(client, "/twilio/continue?n=20").text)) == ["Say", "Hangup"]
     assert "Connect" in verbs(parse_twiml(post(client, "/twilio/continue?n=x").text))
+    assert world.registry.given_up == [SID]
+
+
+def test_three_short_streams_in_a_row_are_the_end(client: TestClient, world: World) -> None:
+    root = parse_twiml(post(client).text)
+    for short in (1, 2):
+        world.time += 4
+        root = parse_twiml(post(client, (root[1].text or "").removeprefix(PUBLIC)).text)
+        assert continue_of(root) == (short + 1, short)
+    world.time += 4
+    root = parse_twiml(post(client, (root[1].text or "").removeprefix(PUBLIC)).text)
+    assert verbs(root) == ["Say", "Hangup"]
+    assert world.registry.given_up == [SID]
+
+
+def test_a_stream_that_lasted_starts_the_count_anew(client: TestClient, world: World) -> None:
+    root = parse_twiml(post(client).text)
+    for seconds in (4, 4, 6, 4, 4):
+        world.time += seconds
+        root = parse_twiml(post(client, (root[1].text or "").removeprefix(PUBLIC)).text)
+    assert continue_of(root) == (6, 2)
+    assert world.registry.given_up == []
+
+
+def test_a_call_without_a_model_goes_on_by_keys(client: TestClient, world: World) -> None:
+    world.registry.next = ByKeys("Our assistant is away.")
+    root = parse_twiml(post(client, "/twilio/continue?n=1").text)
+    assert verbs(root) == ["Say", "Redirect"]
+    assert root[1].text == PUBLIC + "/twilio/keys?begin=1"
+    world.registry.next = AskKeys("Press one & two.", 5, 1)
+    root = parse_twiml(post(client, "/twilio/keys?begin=1").text)
+    (asked,) = root
+    assert (asked.tag, asked[0].text) == ("Gather", "Press one & two.")
+    assert asked.attrib == {
+        "input": "dtmf",
+        "action": PUBLIC + "/twilio/keys",
+        "method": "POST",
+        "timeout": "5",
+        "numDigits": "1",
+        "finishOnKey": "",
+        "actionOnEmptyResult": "true",
+    }
+    world.registry.next = TransferTo("+15550001111")
+    assert verbs(parse_twiml(post(client, "/twilio/keys", Digits="1").text)) == ["Dial"]
+    post(client, "/twilio/keys", Digits="")
+    assert world.registry.pressed == [(SID, None), (SID, "1"), (SID, "")]
+    world.registry.fault = StorageUnavailable("down")
+    assert verbs(parse_twiml(post(client, "/twilio/keys", Digits="1").text)) == ["Say", "Hangup"]
+
+
+def test_waiting_for_another_worker_is_no_stream(client: TestClient, world: World) -> None:
+    now = int(world.time)
+    world.draining = True
+    root = parse_twiml(post(client, f"/twilio/continue?n=2&s=1&t={now - 2}").text)
+    assert root[1].text == PUBLIC + "/twilio/continue?n=2&s=1&t=0"
 
 
 def test_continue_transfers(client: TestClient, world: World) -> None:

@@ -22,6 +22,7 @@ from ivr.ports import CallerLink
 from ivr.server import Server, make_server
 from ivr.web.deps import (
     BusinessInfo,
+    Ended,
     GoOn,
     OpenResult,
     Outcome,
@@ -111,6 +112,8 @@ class Registry:
         self.opened: list[tuple[str, str, str | None, str]] = []
         self.reports: list[StatusReport] = []
         self.dials: list[tuple[str, str]] = []
+        self.given_up: list[str] = []
+        self.pressed: list[tuple[str, str | None]] = []
         self.spent: set[str] = set()
         self.open_result = OpenResult.NEW
         self.next: Outcome = GoOn()
@@ -143,6 +146,16 @@ class Registry:
     async def status(self, report: StatusReport) -> None:
         await self._come()
         self.reports.append(report)
+
+    async def give_up(self, call_sid: str) -> Outcome:
+        await self._come()
+        self.given_up.append(call_sid)
+        return Ended("Nothing works.")
+
+    async def keys(self, call_sid: str, digits: str | None) -> Outcome:
+        await self._come()
+        self.pressed.append((call_sid, digits))
+        return self.next
 
     async def transfer_result(self, call_sid: str, dial_status: str) -> Outcome:
         await self._come()
@@ -199,6 +212,7 @@ class World:
     limits: WebLimits = field(default_factory=WebLimits)
     ready: Callable[[], Awaitable[Readiness]] = all_well
     token: str | None = TOKEN
+    time: float = 1_800_000_000.0
 
     def deps(self, run_call: RunCall | None = None) -> WebDeps:
         """What `create_app` wants."""
@@ -213,6 +227,7 @@ class World:
             ready=self.ready,
             draining=lambda: self.draining,
             limits=self.limits,
+            now=lambda: self.time,
         )
 
     def count(self, name: str, **labels: str) -> float:
