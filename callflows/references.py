@@ -17,6 +17,8 @@ from callflows.tools import CALLER, host_of, slots_of
 Named = Iterator[tuple[Path, str]]
 
 
+ENTRIES: tuple[Path, ...] = (("start",), ("on_model_down", "keys"))
+"""Where the names of nodes stand at which a caller may enter the flow."""
 _NAMED_TARGETS: tuple[Path, ...] = (("on_model_down", "transfer"), ("spending", "transfer"), ("operator",))
 
 
@@ -129,7 +131,7 @@ def texts_at(document: Document) -> Iterator[tuple[Path, Any]]:
 
 def _links(document: Document) -> Named:
     """Every name of a node that the file refers to, with its place."""
-    yield from _texts(document, [("start",)])
+    yield from _texts(document, ENTRIES)
     yield from _from_nodes(document, "LINKS")
 
 
@@ -161,7 +163,7 @@ def _start(document: Document) -> Iterator[FlowFault]:
 def _unreachable(document: Document) -> Iterator[FlowFault]:
     """Nodes nothing leads to. A misspelt name leads to what it resembles: its own fault is told already."""
     nodes = document.mapping("nodes")
-    ahead = [_meant(name, nodes) for _, name in _texts(document, [("start",)])]
+    ahead = [_meant(name, nodes) for _, name in _texts(document, ENTRIES)]
     if list(_start(document)):
         return
     if not ahead or None in ahead or not all(isinstance(node, dict) for node in nodes.values()):

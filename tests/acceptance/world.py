@@ -276,6 +276,9 @@ async def worker(settings: Settings) -> AsyncIterator[Worker]:
         try:
             await address
         except asyncio.CancelledError:
+            if not running.done():  # another story has failed
+                running.cancel()
+                raise
             await running  # it ended before it listened: that is the error
         try:
             yield Worker(address.result(), service, store)

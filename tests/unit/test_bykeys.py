@@ -1,9 +1,14 @@
 """A flow by keys alone: what is asked, where keys lead, and where they end."""
 
+import pytest
+
 from callflows import engine
 from callflows.engine import FlowState, Moment
+from callflows.faults import FlowErrors
 from callflows.model import Business
+from callflows.parse import parse_text
 from ivr.bykeys import Asked, Left, begin, take
+from tests.unit.core.flows import BANK as BANK_TEXT
 from tests.unit.core.flows import bank
 
 MENU = "For balances press one, for opening hours press two."
@@ -58,3 +63,18 @@ def test_zero_reaches_the_operator() -> None:
 def test_a_talking_node_is_where_keys_end() -> None:
     _, turn = take(BANK, at("menu"), "5", Moment())
     assert turn == Left("", is_done=False)
+
+
+SPARE = "  spare: {type: menu, say: Press one., options: {'1': {to: bye}}}\n"
+
+
+@pytest.mark.parametrize(("keys", "fault"), [("nowhere", "nowhere"), ("menu", "nothing leads to `spare`")])
+def test_the_node_for_keys_must_exist(keys: str, fault: str) -> None:
+    text = BANK_TEXT.replace("greeting:", f"on_model_down: {{keys: {keys}}}\ngreeting:") + SPARE
+    with pytest.raises(FlowErrors, match=fault):
+        parse_text(text, "bank.yaml")
+
+
+def test_a_part_that_only_keys_reach_is_no_mistake() -> None:
+    text = BANK_TEXT.replace("greeting:", "on_model_down: {keys: spare}\ngreeting:") + SPARE
+    assert parse_text(text, "bank.yaml").on_model_down.keys == "spare"
