@@ -237,9 +237,12 @@ async def test_b034_b035_b041_b043_a_model_that_goes_away(act: Act) -> None:
         dies_for_good,
         answers_no_more,
         refuses_our_settings,
-        goes_on_by_keys,
         lacks_out_of_band_replies,
     )
+
+
+async def test_b035_without_a_model_the_flow_goes_on_by_keys(act: Act) -> None:
+    await act(goes_on_by_keys)
 
 
 async def test_b008_b036_b043_b045_a_model_that_is_late_or_fails_once(act: Act) -> None:
