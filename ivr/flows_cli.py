@@ -17,6 +17,7 @@ from callflows.faults import FlowErrors
 from callflows.fields import e164
 from callflows.model import Business
 from callflows.parse import read_files
+from callflows.reference import reference
 from callflows.schema import json_schema
 from callflows.scripts import TestResult, local_time, run_script, script_files
 from ivr.errors import CallthreadError
@@ -74,6 +75,12 @@ def check(
 def schema() -> None:
     """Print the JSON Schema of a flow file, for editors."""
     out.print_json(data=json_schema())
+
+
+@flows_app.command("reference")
+def print_reference() -> None:
+    """Print every key of a flow file with its meaning, as Markdown (docs/callflows-reference.md)."""
+    _print(reference())
 
 
 @flows_app.command("show")

@@ -12,6 +12,7 @@ from callflows import engine
 from callflows.faults import FlowErrors
 from callflows.model import Business
 from callflows.parse import parse_text
+from callflows.survivors import taken_up
 from ivr.call import Call, CallEnd, NoTools, Surroundings, no_prompts
 from ivr.core.commands import ReportTurn
 from ivr.core.events import CeilingReached
@@ -316,7 +317,8 @@ class Reception:
             return None
         if not await self._parts.store.mark_resumed(row.call_sid, dropped.call_sid):
             return None
-        flow = engine.FlowState.from_json(restored.flow_json, business)
+        before = await self._as_begun(business, dropped)
+        flow = engine.FlowState.from_json(taken_up(restored.flow_json, before, business), business)
         log.info("call_offered", from_call=dropped.call_sid, node=flow.node)
         setup = _taken_back(fresh, flow, dropped.last_activity_at)
         setup = replace(setup, speed=restored.speed, silence_ms=restored.silence_ms)

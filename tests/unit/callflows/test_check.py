@@ -120,6 +120,51 @@ def test_faults_of_the_whole_language(tmp_path: Path, old: str, new: str, severi
     assert (severity, told) in found
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "at", "severity", "told"),
+    [
+        ('"09:00-17:00"', '"09:00-12:00, 11:00-17:00"', "office: {", "error", "these hours overlap"),
+        (
+            '"+16175550101"',
+            '"+16175550101", "+1 617 555 0101"',
+            "numbers",
+            "error",
+            "number +16175550101 is taken already",
+        ),
+        ("slot: day, kind", "slot: date, kind", "  thanks:", "error", "no slot is called `day`"),
+        ("slot: day, kind", "slot: date, kind", "  day:", "warning", "nothing uses slot `date`"),
+        ("say: We are closed.", "say: {es-US: Cerrado.}", "  closed:", "warning", "no text in en-US"),
+        ('"33": {to: pin}', '"33": {to: day}', "  pin:", "error", "nothing leads to `pin`"),
+        ("to: size", "to: sise", 'en-US: "{party}, right', "error", "no node is called `sise`"),
+        ("target: boss", "target: bos", "target: bos", "error", "no transfer target is called `bos`"),
+        ("We are closed.", "x" * 4_097, "  closed:", "error", "is too long"),
+        (
+            "exits: {again: {to: menu, when: asked}, done: {to: closed, when: done}}",
+            "transfers: []",
+            "  main:",
+            "warning",
+            "from `main` a caller reaches nobody: hanging up is the only way out",
+        ),
+    ],
+)
+def test_every_fault_has_its_line(
+    tmp_path: Path, old: str, new: str, at: str, severity: str, told: str
+) -> None:
+    text = changed_shop(old, new)
+    if told.startswith("nothing uses"):
+        text = text.replace("{day}", "soon")
+    line = next(number for number, each in enumerate(text.split("\n"), start=1) if at in each)
+    assert (line, severity, told) in checked(tmp_path, text)
+
+
+def test_two_businesses_cannot_have_one_number(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(CLINIC)
+    (tmp_path / "b.yaml").write_text(CLINIC.replace("id: clinic", "id: other"))
+    (fault,) = check_paths(tmp_path)
+    assert (Path(fault.file).name, fault.line, fault.severity.value) == ("b.yaml", 3, "error")
+    assert fault.message == "number +16175550101 is taken already"
+
+
 def test_a_circle_without_the_caller_is_told(tmp_path: Path) -> None:
     text = changed_shop("otherwise: open", "otherwise: loop")
     text = text.replace("nodes:\n", "nodes:\n  loop: {type: say, say: {en-US: x, es-US: x}, to: vip}\n", 1)
