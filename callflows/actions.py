@@ -67,6 +67,14 @@ class UseTool:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckPin:
+    """Check the PIN that the caller entered, once for each key, and answer with `ToolAnswer`: its body is a bool."""
+
+    key: str
+    pin: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
     """The model is to go on with what came of a function that it called. `output` is JSON: data."""
 
@@ -75,4 +83,4 @@ class Told:
     output: str
 
 
-Action = Say | Begin | Transfer | HangUp | Moved | UseTool | Told
+Action = Say | Begin | Transfer | HangUp | Moved | UseTool | CheckPin | Told

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import phonenumbers
 
-from callflows.actions import Action, Begin, HangUp, Moved, Say, Told, Transfer
+from callflows.actions import Action, Begin, CheckPin, HangUp, Moved, Say, Told, Transfer
 from callflows.commands import command_in, emergency_in
 from callflows.hours import Override, open_by
 from callflows.model import Business, Emergency, Talk
@@ -24,7 +24,7 @@ from callflows.nodes.base import (
     Words,
 )
 from callflows.nodes.menu import MenuNode
-from callflows.state import STATE_VERSION, FlowState
+from callflows.state import STATE_VERSION, FlowState, Using
 from callflows.texts import text_in
 from callflows.understand import sounds
 from callflows.using import USE, kinds_of_slots, output_of, use
@@ -139,6 +139,9 @@ def _answered(
     if using is None or using.key != event.key:
         return Step(state, ())
     view = here(business, state, moment)
+    if using.is_pin():
+        is_right = event.body is True and not event.is_failed
+        return _carried(business, replace(state, using=None), node.checked(is_right, view), moment)
     values = None if event.is_failed else business.tools[using.tool].read(event.body, view.region)
     state = replace(state, using=None)
     if isinstance(node, Talk):
@@ -228,6 +231,10 @@ def _applied(
         progress=outcome.progress if outcome.progress is not None else state.progress,
     )
     actions: list[Action] = [said for said in outcome.say if said.text or said.audio]
+    if outcome.check:
+        key = f"pin-{state.uses + 1}"
+        state = replace(state, using=Using(key, ""), uses=state.uses + 1)
+        return state, [*actions, CheckPin(key, outcome.check)]
     if outcome.use:
         actions = actions or filler(business, state, outcome.use)
         state, order = use(business, state, outcome.use, moment.call_id, moment.caller)

@@ -19,6 +19,10 @@ class Using:
     tool: str
     arguments: str = ""
 
+    def is_pin(self) -> bool:
+        """It is a PIN that is being checked; another worker has it entered again."""
+        return not self.tool
+
 
 @dataclass(frozen=True, slots=True)
 class FlowState:

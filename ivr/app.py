@@ -185,6 +185,7 @@ class Service:
                 voices=voices_of(settings.model_source, settings.voice_profile),
                 prompt=prompts_beside(flow_folder(settings)),
                 tools=Toolbox(self._http, self._secrets),
+                pepper=settings.pin_pepper,
             )
         )
         self.server = make_server(

@@ -5,7 +5,7 @@ recall, opening a session) runs in tasks of its own.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,6 +57,11 @@ class NoTools:
         return ev.ToolAnswered(order.key, None, is_failed=True)
 
 
+async def nobody_enrolled(_: str) -> bool:
+    """Nobody has a PIN."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What a call is joined to. `on_turn` is told the figures of each turn, `on_end` the end before it is written;
@@ -74,6 +79,8 @@ class Surroundings:
     prompt: Callable[[str], bytes] = field(default=no_prompts)
     """A sound file of the business as µ-law 8 kHz, by its path in the flow file; slow. Raises: see `PlayFile`."""
     tools: Tools = field(default_factory=NoTools)
+    check_pin: Callable[[str], Awaitable[bool]] = field(default=nobody_enrolled)
+    """Whether this is the caller's PIN. Never raises."""
 
 
 class Call:
@@ -113,6 +120,7 @@ class Call:
             do.LeaveCall: self._leave,
             do.ReportTurn: around.on_turn,
             do.UseTool: self._use_tool,
+            do.CheckPin: self._check_pin,
         }
 
     def receive(self, event: ev.Event) -> None:
@@ -282,6 +290,12 @@ class Call:
         if order.key not in self._used:
             self._used.add(order.key)
             self._spawn(self._use(order))
+
+    def _check_pin(self, order: do.CheckPin) -> None:
+        self._spawn(self._check(order))
+
+    async def _check(self, order: do.CheckPin) -> None:
+        self.receive(ev.ToolAnswered(order.key, await self._around.check_pin(order.pin)))
 
     async def _use(self, order: do.UseTool) -> None:
         self.receive(await self._around.tools.use(order))

@@ -9,10 +9,11 @@ from rich.console import Console
 from rich.table import Table
 
 from callflows.parse import load_folder
-from ivr.errors import CallthreadError
+from ivr.errors import CallthreadError, ConfigError
 from ivr.foundations import audio_store, flow_folder
 from ivr.observe import mask_number
 from ivr.operate import opened
+from ivr.pins import check_form, hash_pin
 from ivr.settings import Settings
 from ivr.show import CallView, load_call
 from ivr.show import as_json as call_json
@@ -111,6 +112,27 @@ async def keep_caller(settings: Settings, out: Console, number: str, business: s
         if not await store.keep_after_all(await _owner(settings, store, number, business)):
             raise CallthreadError("this caller has not asked to be forgotten, or is forgotten already")
     out.print("kept: what they asked for is not carried out")
+
+
+async def enrol_caller(
+    settings: Settings, out: Console, number: str, business: str, ask_pin: Callable[[], str] | None
+) -> None:
+    """Give a caller a PIN, as `ask_pin` answers; None takes it away. Raises: `CallthreadError`."""
+    pepper = settings.pin_pepper
+    if pepper is None and ask_pin is not None:
+        raise ConfigError(
+            "IVR_PIN_PEPPER", "is needed for PINs", "a long random text, the same on every machine"
+        )
+    async with opened(settings) as store:
+        owner = await _owner(settings, store, number, business)
+        if ask_pin is None or pepper is None:
+            await store.enrol(owner, None)
+            out.print("not enrolled any more")
+            return
+        pin = ask_pin()
+        check_form(pin)
+        await store.enrol(owner, hash_pin(pin, pepper.get_secret_value()))
+    out.print("enrolled: in a `verify` node of the flow the PIN is asked for")
 
 
 async def share_caller(

@@ -12,7 +12,7 @@ from callflows.parse import FlowErrors
 from ivr import __version__, demo, observe, simulate
 from ivr.app import ServeOptions, serve
 from ivr.bench.commands import bench_app
-from ivr.callers import forget_caller, keep_caller, share_caller, show_caller
+from ivr.callers import enrol_caller, forget_caller, keep_caller, share_caller, show_caller
 from ivr.errors import CallthreadError, ConfigError
 from ivr.flows_cli import flows_app
 from ivr.jobs import run_jobs
@@ -231,6 +231,24 @@ def callers_forget(
             typer.confirm(question, abort=True)
 
     _run(forget_caller(_settings(), out, number, business, confirm))
+
+
+@callers_app.command("enrol")
+def callers_enrol(
+    number: Number,
+    business: BusinessId,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the PIN away.")] = False,
+) -> None:
+    """Give a caller a PIN, by which they show who they are in a `verify` node. You are asked for it; it is not shown.
+
+    Needs IVR_PIN_PEPPER, the same on every machine: with another one no PIN is right any more.
+    """
+
+    def ask() -> str:
+        pin: str = typer.prompt("PIN (6 to 12 digits)", hide_input=True, confirmation_prompt=True)
+        return pin
+
+    _run(enrol_caller(_settings(), out, number, business, None if remove else ask))
 
 
 @callers_app.command("keep")

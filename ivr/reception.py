@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import structlog
+from pydantic import SecretStr
 
 from callflows import engine
 from callflows.faults import FlowErrors
@@ -24,6 +25,7 @@ from ivr.errors import CallTakenOver, StorageUnavailable
 from ivr.observe import Metrics
 from ivr.override import overrides_of
 from ivr.pacing import MonotonicClock, Pacer
+from ivr.pins import Pins
 from ivr.ports import CallerLink, ModelLink, Tools
 from ivr.registry import NOBODY_ANSWERED, Registry
 from ivr.remembering import Claim, Prices, StoreJournal, StoreRecall, in_our_terms, trust_of
@@ -70,6 +72,13 @@ class Parts:
     voices: VoiceBook = field(default_factory=VoiceBook)
     prompt: Callable[[str], bytes] = no_prompts
     tools: Tools = field(default_factory=NoTools)
+    pepper: SecretStr | None = None
+    """What the hashes of PINs are made with, beside what the database has."""
+
+    @property
+    def pins(self) -> Pins:
+        """Checks PINs."""
+        return Pins(self.store, self.pepper)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +213,7 @@ class Reception:
                 on_turn=lambda turn: self._turn_over(turn, figures, meter, live),
                 prompt=parts.prompt,
                 tools=parts.tools,
+                check_pin=lambda pin: parts.pins.check(claim.owner, pin),
                 on_end=lambda end: parts.registry.knows_end(
                     sid, claim.owner.business_id, end, claim.held_epoch
                 ),

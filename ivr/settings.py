@@ -194,6 +194,9 @@ class Settings(BaseSettings):
     reasoning_effort: Literal["minimal", "low", "medium", "high", "xhigh"] = _env(
         "IVR_REASONING_EFFORT", "minimal", "minimal"
     )
+    pin_pepper: SecretStr | None = _env(
+        "IVR_PIN_PEPPER", None, "a long random text, kept out of the database"
+    )
     drain_s: float = _env("IVR_DRAIN_S", 120.0, "120", ge=0, le=86_400, allow_inf_nan=False)
     max_calls: int = _env("IVR_MAX_CALLS", 50, "50", ge=1, le=100_000)
     private_hosts_text: Annotated[str, AfterValidator(_hosts)] | None = _env(
@@ -282,6 +285,7 @@ class Settings(BaseSettings):
             self.twilio_secondary_token,
             self.openai_api_key,
             self.database_url,
+            self.pin_pepper,
         )
         named = (value for name, value in self.flow_environment.items() if _SECRET_NAME.search(name))
         return tuple(secret.get_secret_value() for secret in (*kept, *named) if secret is not None)

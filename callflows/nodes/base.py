@@ -111,6 +111,8 @@ class Outcome:
     language: str = ""
     use: str = ""
     """Use this tool, and stay until it answers."""
+    check: str = field(default="", repr=False)
+    """Have this PIN checked, and stay until that is done."""
 
 
 class NodeBase(Part):
@@ -149,6 +151,10 @@ class NodeBase(Part):
 
     def answered(self, values: Mapping[str, Any] | None, here: Here) -> Outcome:
         """The tool that the node waits for gave these values; None: it failed."""
+        return Outcome(progress=here.progress)
+
+    def checked(self, is_right: bool, here: Here) -> Outcome:
+        """The PIN that the node had checked is right, or is not."""
         return Outcome(progress=here.progress)
 
     def awaits(self, here: Here) -> Awaited | None:

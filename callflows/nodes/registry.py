@@ -13,12 +13,14 @@ from callflows.nodes.routes import BranchNode, HoursNode, LanguageNode
 from callflows.nodes.say import SayNode
 from callflows.nodes.talk import Talk
 from callflows.nodes.tool import ToolNode
+from callflows.nodes.verify import VerifyNode
 
 AnyNode = (
     Talk
     | SayNode
     | MenuNode
     | CollectNode
+    | VerifyNode
     | HoursNode
     | BranchNode
     | LanguageNode

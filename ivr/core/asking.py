@@ -17,7 +17,7 @@ from ivr.core.setup import CallSetup
 from ivr.core.speaking import Delivery
 from ivr.core.standing import Keeps, Wish, shown
 from ivr.core.threshold import Threshold
-from memory.model import Access, Window
+from memory.model import Access, Trust, Window
 
 OPENING_TURNS = 2
 """The greeting stays in the context for so many turns: a resume offer is answered in the first."""
@@ -79,6 +79,11 @@ class Asking:
         access = self.access()
         saw_past = (access.resumed or access.older) and self.flow.offered is None
         self.standing = self.standing.another_person(self.next_no, saw_past=saw_past)
+
+    def pin_checked(self, *, is_right: bool) -> bool:
+        """The caller entered a PIN. Returns whether they are verified now: not after too many wrong ones."""
+        self.standing = self.standing.verified() if is_right else self.standing.failed()
+        return is_right and self.standing.trust is Trust.VERIFIED
 
     def refuse_recording(self) -> None:
         """The caller does not want to be recorded: from this exchange on, and for what there is of the call."""

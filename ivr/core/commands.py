@@ -236,6 +236,9 @@ class ReportTurn:
 UseTool = engine.UseTool
 """Use one of the business's tools, once for each key; answered by `ToolAnswered`."""
 
+CheckPin = engine.CheckPin
+"""Check a PIN, once for each key; answered by `ToolAnswered`, whose body is a bool."""
+
 LineCommand = SendMedia | SendMark | SendClear
 ModelCommand = Hear | UpdateSession | StartReply | CancelReply | ForgetItem
 Command = (
@@ -250,5 +253,6 @@ Command = (
     | EndCall
     | LeaveCall
     | UseTool
+    | CheckPin
     | ReportTurn
 )

@@ -41,8 +41,12 @@ class FlowDialogue(Dialogue):
         self.out.append(self._keeping.snapshot())
 
     def tool_answered(self, event: ToolAnswered, now_ms: float) -> None:
-        """A tool that the flow, or the model, has used."""
-        self.flow_takes(engine.ToolAnswer(event.key, event.body, event.is_failed), now_ms)
+        """A tool that the flow, or the model, has used; or a PIN that was checked."""
+        using = self._asking.flow.using
+        body = event.body
+        if using is not None and using.is_pin() and using.key == event.key:
+            body = self._asking.pin_checked(is_right=body is True and not event.is_failed)
+        self.flow_takes(engine.ToolAnswer(event.key, body, event.is_failed), now_ms)
 
     def move_on(self, now_ms: float) -> None:
         """See `Dialogue`; then tools that are to be used, what the flow has still to say, keys that had to wait."""

@@ -8,6 +8,9 @@ from typing import Any
 from callflows.model import EXTENTS, Extent, MemoryUse
 from memory.model import Access, Trust, Window
 
+PIN_TRIES = 3
+"""So many wrong PINs, and none counts any more in this call."""
+
 
 class Keeps(StrEnum):
     """What is kept of a call."""
@@ -41,6 +44,8 @@ class Standing:
     """Somebody else than the person remembered is on the line."""
     since_no: int = 1
     """The first exchange of this call that may be shown."""
+    failures: int = 0
+    """PINs that were wrong, in this call."""
     keeps: Keeps = Keeps.ALL
     wish: Wish = Wish.NONE
     wished_no: int = 0
@@ -75,6 +80,18 @@ class Standing:
     def another_person(self, next_no: int, *, saw_past: bool) -> "Standing":
         """Somebody else took over. Where we may have spoken of the past, what this call said so far is hidden too."""
         return replace(self, is_other=True, is_shared=True, since_no=next_no if saw_past else self.since_no)
+
+    def verified(self) -> "Standing":
+        """They entered their PIN: they are who is remembered, whatever was said; but not after too many wrong ones."""
+        if self.failures >= PIN_TRIES:
+            return self
+        return replace(self, trust=Trust.VERIFIED, is_other=False)
+
+    def failed(self) -> "Standing":
+        """A PIN was wrong. Too many make the call one of its number only; the number itself is never locked out."""
+        failures = self.failures + 1
+        trust = min(self.trust, Trust.NUMBER) if failures >= PIN_TRIES else self.trust
+        return replace(self, failures=failures, trust=trust)
 
     def may_be_forgotten(self) -> bool:
         """Whether they may have what is remembered of the number erased: only who it is about."""

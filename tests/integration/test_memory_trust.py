@@ -5,7 +5,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from pydantic import SecretStr
 
+from ivr.pins import Pins, hash_pin
 from memory.audio_store import AudioStore
 from memory.calls import CallStatus
 from memory.embedded import conninfo_of
@@ -239,3 +241,20 @@ async def test_the_job_forgets_who_asked_for_it(store: Store, memory: Memory) ->
     assert [entry.business_id for entry in noted] == ["bakery"]
     await forget_due(tools, datetime.now(UTC) + timedelta(hours=26))
     assert len(noted) == 1
+
+
+async def test_a_pin_is_the_callers_own_at_that_business(store: Store) -> None:
+    pins = Pins(store, SecretStr("pepper"))
+    assert not await pins.check(ANA, "123456")
+    await store.enrol(ANA, hash_pin("123456", "pepper"))
+    assert await pins.check(ANA, "123456")
+    for owner, pin in (
+        (ANA, "123457"),
+        (Owner("dentist", ANA.caller), "123456"),
+        (Owner("bakery", "+12025550112"), "123456"),
+        (Owner("bakery", None), "123456"),
+    ):
+        assert not await pins.check(owner, pin)
+    assert not await Pins(store, None).check(ANA, "123456")
+    await store.enrol(ANA, None)
+    assert not await pins.check(ANA, "123456")

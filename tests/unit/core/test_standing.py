@@ -7,11 +7,13 @@ import pytest
 
 from callflows import engine
 from callflows.model import Hears, MemoryUse
+from callflows.parse import parse_text
 from ivr.core import commands as do
+from ivr.core import events as ev
 from ivr.core.setup import restore
 from ivr.core.standing import Standing, shown
 from memory.model import Access, Form, Page, Trust, Window, WindowEntry
-from tests.unit.core.harness import World, calling, clinic, speech
+from tests.unit.core.harness import SPEECH, World, calling, clinic, speech
 
 OLD = datetime(2026, 1, 1, tzinfo=UTC)
 USUAL = MemoryUse()
@@ -213,3 +215,73 @@ def test_pages_carry_the_trust_they_were_spoken_at() -> None:
 def test_words_never_raise_trust() -> None:
     standing = Standing(Trust.NUMBER)
     assert replace(standing).another_person(4, saw_past=True).trust is Trust.NUMBER
+
+
+# -- PINs ----------------------------------------------------------------------------------------------------
+
+
+BANK = """\
+id: bank
+name: The Bank
+numbers: ["+16175550101"]
+timezone: America/New_York
+greeting: The Bank.
+start: pin
+nodes:
+  pin: {type: verify, say: Your PIN., no_match: {times: 5}, to: account, failed: desk}
+  account: {type: talk, instructions: Talk about the account.}
+  desk: {type: talk, instructions: Talk about anything else.}
+"""
+
+
+def at_the_bank(standing: Standing) -> World:
+    world = World(speech("Yes."), speech("Yes."), business=parse_text(BANK, "bank.yaml"), standing=standing)
+    world.window = EARLIER
+    world.greet()
+    world.run(4_000)
+    return world
+
+
+def enters(world: World, pin: str, *, right: bool) -> None:
+    """The caller enters a PIN; what checks it says whether it is right."""
+    known = len(world.of(do.CheckPin))
+    world.press(*pin, "#")
+    checks = world.of(do.CheckPin)[known:]
+    assert [check.pin for check in checks] == [pin]
+    world.happen(ev.ToolAnswered(checks[0].key, right))
+    world.run(4_000)
+
+
+def test_a_pin_brings_back_what_is_remembered() -> None:
+    world = at_the_bank(Standing(Trust.NUMBER, is_silent=True))
+    enters(world, "123456", right=True)
+    world.says("What do you know?")
+    world.run(6_000)
+    assert world.of(do.Recall)[-1].access == Access(resumed=False, trust=Trust.VERIFIED)
+    assert "Monday" in told(world.asked()[-1])
+    assert world.exchanges()[-1].trust is Trust.VERIFIED
+    assert "123456" not in repr([save.snapshot.state for save in world.of(do.SaveSnapshot)])
+    heard = b"".join(command.ulaw for command in world.of(do.Hear))
+    assert SPEECH not in heard[: len(heard) // 2]
+
+
+def test_too_many_wrong_pins_leave_the_call_to_its_number_and_a_right_one_then_opens_nothing() -> None:
+    world = at_the_bank(Standing(Trust.ATTESTED))
+    for _ in range(3):
+        enters(world, "111111", right=False)
+    enters(world, "123456", right=True)
+    world.says("What do you know?")
+    world.run(6_000)
+    state = restore(world.of(do.SaveSnapshot)[-1].snapshot)
+    assert state.standing is not None
+    assert (state.standing.trust, state.standing.failures) == (Trust.NUMBER, 3)
+    assert state.flow_json is not None
+    assert state.flow_json["node"] == "pin"
+
+
+def test_who_is_verified_is_who_is_remembered_again() -> None:
+    other = Standing(Trust.ATTESTED).another_person(4, saw_past=True)
+    back = other.verified()
+    assert (back.trust, back.is_other) == (Trust.VERIFIED, False)
+    assert back.access(USUAL) == Access(only_verified=True, since_no=4)
+    assert Standing(Trust.NONE).failed().failed().failed().trust is Trust.NONE
