@@ -164,7 +164,7 @@ class _Columns:
     calls: Ints
     user_terms: Terms
     reply_terms: Terms
-    kinds: NDArray[np.int8]
+    kinds: NDArray[np.float32]
     trust: NDArray[np.int8]
     numbers: Ints
     """Of the exchanges within their calls."""

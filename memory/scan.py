@@ -44,7 +44,7 @@ class CallerScan:
     user_terms: Terms
     reply_terms: Terms
     asked_terms: Ints
-    kinds: NDArray[np.int8] | None = None
+    kinds: NDArray[np.float32] | None = None
     """What each utterance could answer, shape (2 · pages, kinds); None where it was not looked at."""
     wanted: Wanted = NOTHING_WANTED
     """What the query asks for."""

@@ -51,6 +51,13 @@ def recall(
     strategy: Annotated[
         list[StrategyName] | None, typer.Option(help="Only these; repeat. Default: all of them.")
     ] = None,
+    audio: Annotated[
+        bool,
+        typer.Option(
+            "--audio",
+            help="Callers' words have audio of 150 words a minute; questions come at the end of the last session.",
+        ),
+    ] = False,
     dump: Annotated[Path | None, typer.Option(help="Write every window, one JSON a line.")] = None,
     json: Annotated[Path | None, typer.Option("--json", help="Write the figures as JSON.")] = None,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write the figures as CSV.")] = None,
@@ -73,13 +80,13 @@ def recall(
         out.print(f"Weights of all {len(dialogues)} dialogues: {fit_to}", soft_wrap=True)
         return
     budgets = [*(budget or ()), *(more_budgets or ())] or BUDGETS
-    answers = _run(_ask(dialogues, budgets, strategy or list(StrategyName), keep))
+    answers = _run(_ask(dialogues, budgets, strategy or list(StrategyName), keep, spoken=audio))
     found = scores(answers)
-    title = f"{dataset.name}, {variant}: {len(dialogues)} dialogues"
+    title = f"{dataset.name}, {variant}{', audio' if audio else ''}: {len(dialogues)} dialogues"
     if dump is not None:
         dump.write_bytes(as_jsonl(answers))
     if json is not None:
-        report = {"dataset": dataset.name, "variant": variant, "strategies": found}
+        report = {"dataset": dataset.name, "variant": variant, "audio": audio, "strategies": found}
         json.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
     if csv is not None:
         csv.write_text(as_csv(found), encoding="utf-8")
@@ -144,11 +151,13 @@ async def _ask(
     budgets: Sequence[int],
     strategies: Sequence[StrategyName],
     keep: Path | None,
+    *,
+    spoken: bool,
 ) -> list[Answer]:
     async with memory_world(keep, vectors_kept=True) as world:
         with _progress() as progress:
             step = _stepper(progress, dialogues)
-            pasts = await remember_all(world, dialogues, step)
+            pasts = await remember_all(world, dialogues, step, spoken=spoken)
             return [
                 answer
                 for past in pasts

@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import tempfile
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ivr.bench.cost import WORDS_PER_MIN
 from ivr.bench.kept_vectors import KeptVectors, VectorFile
 from ivr.bench.locomo import Dialogue
 from ivr.errors import CallthreadError
@@ -22,6 +23,7 @@ from memory.jobs import JobTools, process_page
 from memory.model import Exchange, Owner
 from memory.service import Memory
 from memory.store import Store
+from memory.store_pages import ULAW_BYTES_PER_MS
 from memory.summarise import ExtractiveSummariser
 
 BUSINESS = "bench"
@@ -100,18 +102,41 @@ async def _embedder(folder: Path, model: str | None, vectors_kept: bool) -> Asyn
         await process.stop()
 
 
-async def remember(world: MemoryWorld, dialogue: Dialogue, owner: Owner, step: Step) -> dict[int, int]:
-    """Commit the dialogue as calls and do each page's jobs; the page's index in the dialogue by its id."""
+def call_of(dialogue: Dialogue, session: int) -> str:
+    """The CallSid that stands for a session."""
+    return f"{dialogue.name}-{session}"
+
+
+def item_of(dialogue: Dialogue, index: int) -> str:
+    """The item of a model's session that a page's audio would be, by the page's index."""
+    return f"{dialogue.name}-item-{index}"
+
+
+def silence(text: str) -> bytes:
+    """µ-law of no sound, as long as the text takes to say."""
+    return b"\xff" * round(len(text.split()) / WORDS_PER_MIN * 60_000 * ULAW_BYTES_PER_MS)
+
+
+async def remember(
+    world: MemoryWorld, dialogue: Dialogue, owner: Owner, step: Step, *, spoken: bool = False
+) -> dict[int, int]:
+    """Commit the dialogue as calls and do each page's jobs; the page's index in the dialogue by its id.
+
+    `spoken`: with audio of the caller's side, of the right length and without a sound.
+    """
     memory = world.memory()
     tools = JobTools(world.store, ExtractiveSummariser(), world.embedder)
     index_of: dict[int, int] = {}
     numbers: dict[str, int] = {}
     for index, page in enumerate(dialogue.pages):
-        call_id = f"{dialogue.name}-{page.session}"
+        call_id = call_of(dialogue, page.session)
         if call_id not in numbers:
             await world.store.open_call(call_id, owner.business_id, owner.caller, AGENT_NUMBER, "bench")
         numbers[call_id] = numbers.get(call_id, 0) + 1
         exchange = Exchange(call_id, numbers[call_id], page.said(0), page.said(1))
+        if spoken and exchange.user_text:
+            audio = silence(exchange.user_text)
+            exchange = replace(exchange, user_ulaw=audio, user_item_id=item_of(dialogue, index))
         page_id = await memory.commit(owner, exchange)
         if page_id is None:
             raise CallthreadError(f"{call_id}: two exchanges with number {numbers[call_id]}")

@@ -6,7 +6,7 @@ turn of the page there word for word, looked up in the text of the window.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TypeAlias
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from ivr.bench.fit import Example
 from ivr.bench.locomo import Dialogue, Question
-from ivr.bench.memory_world import BUSINESS, MemoryWorld, Step, remember
+from ivr.bench.memory_world import BUSINESS, MemoryWorld, Step, call_of, item_of, remember
 from memory.caller_cache import CallerCache
 from memory.costs import text_tokens, word_count
 from memory.model import Form, Owner, Window, WindowEntry
@@ -75,11 +75,16 @@ Scores: TypeAlias = dict[StrategyName, dict[int, Score]]
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """A dialogue in the store. `index_of`: a page's index in the dialogue by its id there."""
+    """A dialogue in the store. `index_of`: a page's index in the dialogue by its id there.
+
+    Its questions are asked in the call `asked_in`, in whose session the audio of `live_items` is still there.
+    """
 
     dialogue: Dialogue
     owner: Owner
     index_of: dict[int, int]
+    asked_in: str = QUESTION_CALL
+    live_items: tuple[str, ...] = ()
 
 
 def owner_of(number: int) -> Owner:
@@ -87,12 +92,29 @@ def owner_of(number: int) -> Owner:
     return Owner(BUSINESS, f"+1202555{number:04}")
 
 
-async def remember_all(world: MemoryWorld, dialogues: Sequence[Dialogue], step: Step) -> list[Remembered]:
-    """Put every dialogue into the store, each as another caller's past. `step` is called once a page."""
-    return [
-        Remembered(dialogue, owner_of(number), await remember(world, dialogue, owner_of(number), step))
-        for number, dialogue in enumerate(dialogues)
-    ]
+async def remember_all(
+    world: MemoryWorld, dialogues: Sequence[Dialogue], step: Step, *, spoken: bool = False
+) -> list[Remembered]:
+    """Put every dialogue into the store, each as another caller's past. `step` is called once a page.
+
+    `spoken`: what callers said has audio as long as its words take, and the questions come at the end of the last
+    session's call, with its audio still there; else they are asked in calls of their own.
+    """
+    pasts = []
+    for number, dialogue in enumerate(dialogues):
+        owner = owner_of(number)
+        index_of = await remember(world, dialogue, owner, step, spoken=spoken)
+        past = Remembered(dialogue, owner, index_of)
+        if spoken:
+            last = dialogue.pages[-1].session
+            live = tuple(
+                item_of(dialogue, index)
+                for index, page in enumerate(dialogue.pages)
+                if page.session == last and page.said(0)
+            )
+            past = replace(past, asked_in=call_of(dialogue, last), live_items=live)
+        pasts.append(past)
+    return pasts
 
 
 async def ask(
@@ -126,9 +148,9 @@ async def ask(
 async def _recalled(memory: Memory, past: Remembered, question: Question, budget: int) -> Window:
     return await memory.recall(
         past.owner,
-        QUESTION_CALL,
+        past.asked_in,
         question.text,
-        (),
+        past.live_items,
         policy=Policy(OURS, budget),
         safe_tokens=0,
         parties=past.dialogue.parties,
@@ -138,7 +160,7 @@ async def _recalled(memory: Memory, past: Remembered, question: Question, budget
 async def _all_of(memory: Memory, past: Remembered, query: str) -> Past:
     every = Policy(StrategyName.PAGE_RAG)
     return await memory.past(
-        past.owner, QUESTION_CALL, query, (), policy=every, parties=past.dialogue.parties
+        past.owner, past.asked_in, query, past.live_items, policy=every, parties=past.dialogue.parties
     )
 
 
