@@ -16,7 +16,7 @@ from ivr.bench.fit import as_toml, fit, fit_without_each, rows_of
 from ivr.bench.locomo import Dialogue, Variant, load_dialogues
 from ivr.bench.memory_world import Step, memory_world
 from ivr.bench.overhead import STAGES, Overhead, fill, measure
-from ivr.bench.recall import Answer, ask, examples_of, remember_all, scores
+from ivr.bench.recall import Answer, ask, ask_all, examples_of, remember_all, scores
 from ivr.bench.recall_report import as_csv, as_jsonl, as_svg, table
 from ivr.errors import CallthreadError
 from memory.fusion import FusionWeights, cues
@@ -158,11 +158,7 @@ async def _ask(
         with _progress() as progress:
             step = _stepper(progress, dialogues)
             pasts = await remember_all(world, dialogues, step, spoken=spoken)
-            return [
-                answer
-                for past in pasts
-                for answer in await ask(world.memory(), past, budgets, step, strategies)
-            ]
+            return await ask_all(world.memory(), pasts, budgets, step, strategies)
 
 
 async def _fit(dialogues: Sequence[Dialogue], name: str, keep: Path | None) -> FusionWeights:

@@ -5,6 +5,7 @@ of several pages is of it (the paper counts so), whatever the summary still says
 turn of the page there word for word, looked up in the text of the window.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -100,21 +101,37 @@ async def remember_all(
     `spoken`: what callers said has audio as long as its words take, and the questions come at the end of the last
     session's call, with its audio still there; else they are asked in calls of their own.
     """
-    pasts = []
-    for number, dialogue in enumerate(dialogues):
-        owner = owner_of(number)
-        index_of = await remember(world, dialogue, owner, step, spoken=spoken)
-        past = Remembered(dialogue, owner, index_of)
-        if spoken:
-            last = dialogue.pages[-1].session
-            live = tuple(
-                item_of(dialogue, index)
-                for index, page in enumerate(dialogue.pages)
-                if page.session == last and page.said(0)
-            )
-            past = replace(past, asked_in=call_of(dialogue, last), live_items=live)
-        pasts.append(past)
-    return pasts
+    callers = [(dialogue, owner_of(number)) for number, dialogue in enumerate(dialogues)]
+    # All at once: most of a page's time is waiting for the database.
+    known = await asyncio.gather(
+        *(remember(world, dialogue, owner, step, spoken=spoken) for dialogue, owner in callers)
+    )
+    pasts = [
+        Remembered(dialogue, owner, index_of)
+        for (dialogue, owner), index_of in zip(callers, known, strict=True)
+    ]
+    return [_at_its_end(past) for past in pasts] if spoken else pasts
+
+
+def _at_its_end(past: Remembered) -> Remembered:
+    """The same, asked in its last call."""
+    pages = past.dialogue.pages
+    last = pages[-1].session
+    spoken = (index for index, page in enumerate(pages) if page.session == last and page.said(0))
+    live = tuple(item_of(past.dialogue, index) for index in spoken)
+    return replace(past, asked_in=call_of(past.dialogue, last), live_items=live)
+
+
+async def ask_all(
+    memory: Memory,
+    pasts: Sequence[Remembered],
+    budgets: Sequence[int],
+    step: Step,
+    strategies: Sequence[StrategyName] = (OURS,),
+) -> list[Answer]:
+    """Ask every dialogue's questions, of all dialogues at once; as `ask`."""
+    asked = await asyncio.gather(*(ask(memory, past, budgets, step, strategies) for past in pasts))
+    return [answer for answers in asked for answer in answers]
 
 
 async def ask(
