@@ -173,6 +173,7 @@ class Registry:
                 restored.speed,
                 restored.silence_ms,
                 resumed=restored.resumed,
+                standing=restored.standing,
             )
             await self._store.save_after_end(call_sid, kept)
         match turn:

@@ -92,7 +92,7 @@ def snapshot_of(
     silence_ms: int | None,
     *,
     resumed: bool,
-    standing: Standing | None = None,
+    standing: Standing | None,
     opening: str = "",
 ) -> CallSnapshot:
     """The journalled state, small and JSON-compatible. `silence_ms`: D_VAD if the caller asked for one; `opening`:
