@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from callflows.parse import parse_text
 from ivr.call import JOURNAL_TIMEOUT_S, CallEnd
 from ivr.core import commands as do
 from ivr.core import events as ev
@@ -397,5 +398,50 @@ def test_cancelling_run_closes_everything() -> None:
         rig.running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await rig.ended()
+
+    play(scene)
+
+
+LOOKING = """\
+id: shop
+name: Shop
+numbers: ["+16175550101"]
+timezone: America/New_York
+greeting: The Shop.
+allow_hosts: [api.example.com]
+emergency: [{words: [fire], say: Dial nine one one.}]
+tools:
+  sky: {description: x, url: "https://api.example.com/sky", result: {sky: {}}, say: One moment.}
+start: look
+nodes:
+  look: {type: tool, tool: sky, to: told, failed: told}
+  told: {type: hangup, say: "The sky is {sky}."}
+"""
+
+
+def test_a_tool_is_used_once_off_the_readers_however_often_it_is_asked_for() -> None:
+    async def scene() -> None:
+        rig = Rig(business=parse_text(LOOKING, "shop.yaml"))
+        rig.tools.body = {"sky": "blue"}
+        await asyncio.sleep(0.3)
+        (key,) = rig.tools.used
+        await rig.ask("Fire!")  # its text is said, and the tool is still awaited
+        assert rig.tools.used == [key]
+        await asyncio.sleep(2)
+        written = [w for w in rig.journal.written if isinstance(w, CallSnapshot)]
+        assert written[0].state["flow"]["using"]["key"] == key
+        rig.line.incoming.put_nowait(ev.LineStopped())
+        await rig.ended()
+
+    play(scene)
+
+
+def test_a_call_that_ends_does_not_wait_for_a_tool() -> None:
+    async def scene() -> None:
+        rig = Rig(business=parse_text(LOOKING, "shop.yaml"))
+        await asyncio.sleep(0.3)
+        assert len(rig.tools.used) == 1
+        rig.line.incoming.put_nowait(ev.LineStopped())
+        assert (await rig.ended()).reason is do.EndReason.DROPPED
 
     play(scene)

@@ -503,3 +503,74 @@ def test_say_is_a_text_in_the_calls_language() -> None:
     applied = engine.apply(business, state, "use_free", '{"day": "2026-01-09", "party": 2}')
     assert isinstance(applied, engine.Applied)
     assert applied.actions[0] == Say("Einen Moment.")
+
+
+# -- any event in any order ------------------------------------------------------------------------------------------
+
+_ANSWERS: st.SearchStrategy[Any] = st.sampled_from(
+    [{"free": True}, {"free": False, "table": {"name": "x"}}, {"code": "12"}, {}, [], None, "x"]
+)
+_EVENTS = st.one_of(
+    st.builds(engine.Key, st.sampled_from("0123456789*#")),
+    st.just(engine.KeysDone()),
+    st.just(engine.Silence()),
+    st.builds(engine.Words, st.sampled_from(["", "four", "tomorrow", "repeat", "start over", "goodbye"])),
+    st.builds(lambda body, failed: ("answer", body, failed), _ANSWERS, st.booleans()),
+    st.sampled_from(
+        [
+            ("leave_again", "{}"),
+            ("note", '{"party": 3}'),
+            ("note", '{"party": []}'),
+            ("use_free", '{"day": "2026-01-09", "party": 2}'),
+            ("use_free", "{}"),
+        ]
+    ),
+)
+
+
+@unhurried
+@given(st.lists(_EVENTS, max_size=40))
+def test_from_every_reachable_state_each_event_leads_to_a_defined_state(events: list[Any]) -> None:
+    call = Conversation(BUSINESS, MOMENT)
+    call.begin()
+    keys: list[str] = []
+    for event in events:
+        before = call.state
+        actions = happen(call, event)
+        assert len(actions) < 20
+        assert before.uses <= call.state.uses
+        new = [order.key for order in used(actions)]
+        assert all(key not in keys or (before.using is not None and before.using.key == key) for key in new)
+        keys += new
+        if call.state.using is not None:
+            assert call.state.using.key in keys
+        node = BUSINESS.node(call.state.node)
+        assert call.state.ended or (node is not None and node.WAITS)
+        written = json.dumps(call.state.to_json())
+        assert FlowState.from_json(json.loads(written), BUSINESS).using == call.state.using
+        if isinstance(event, engine.Silence) and before.node == "look" and not before.ended:
+            assert call.state.node != "look"
+
+
+def happen(call: Conversation, event: Any) -> tuple[engine.Action, ...]:
+    match event:
+        case ("answer", body, failed):
+            return call.answer(body, is_failed=failed).actions
+        case (name, arguments):
+            return call.call(name, arguments).actions
+        case _:
+            step = engine.step(BUSINESS, call.state, event, MOMENT)
+            call.state = step.state
+            return step.actions
+
+
+@unhurried
+@given(st.text(alphabet="0123456789", min_size=6, max_size=8))
+def test_a_secret_that_a_tool_sends_is_written_nowhere(pin: str) -> None:
+    call = at_look()
+    reaction = call.press(f"{pin}#")
+    written = [json.dumps(call.state.to_json()), repr(call.state), repr(reaction.actions)]
+    reaction = call.answer({"free": True})
+    assert pin in (request_of(reaction.actions).body or "")
+    written += [json.dumps(call.state.to_json()), repr(call.state), repr(reaction.actions)]
+    assert all(pin not in text for text in written)

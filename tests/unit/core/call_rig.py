@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from callflows import engine
+from callflows.model import Business
 from ivr.audio.outbound import Outbound
 from ivr.call import Call, CallEnd, Surroundings
 from ivr.core import commands as do
@@ -172,18 +173,33 @@ class FakeRecall:
         return await self.answer(query, live_items)
 
 
+class FakeTools:
+    """Answers after a second; `used` are the keys, in order."""
+
+    def __init__(self) -> None:
+        self.used: list[str] = []
+        self.body: object = {}
+
+    async def use(self, order: do.UseTool) -> ev.ToolAnswered:
+        self.used.append(order.key)
+        await asyncio.sleep(1)
+        return ev.ToolAnswered(order.key, self.body)
+
+
 class Rig:
     """A call between fakes. `models` are handed out in order; then working ones."""
 
-    def __init__(self, *models: FakeModel) -> None:
-        business = clinic("silence_s: 8", "silence_s: 60")
+    def __init__(self, *models: FakeModel, business: Business | None = None) -> None:
+        business = business or clinic("silence_s: 8", "silence_s: 60")
+        begun = engine.begin(business, engine.Moment(call_id="CA1"))
         self.line, self.journal, self.recall = FakeLine(), FakeJournal(), FakeRecall()
         self.waiting = deque(models)
+        self.tools = FakeTools()
         self.models: list[FakeModel] = []
         self.turns: list[do.ReportTurn] = []
         self.subscribers: list[Callable[[float], None]] = []
         self.clock = FakeClock()
-        setup = CallSetup("CA1", business, engine.start(business), business.greeting)
+        setup = CallSetup("CA1", business, begun.state, business.greeting, begun.actions)
         self.core = CallCore(setup, self.clock.now_ms())
         around = Surroundings(
             self.line,
@@ -193,6 +209,7 @@ class Rig:
             self.clock,
             self._subscribe,
             self.turns.append,
+            tools=self.tools,
         )
         self.call = Call(self.core, around)
         self.running = asyncio.create_task(self.call.run())
