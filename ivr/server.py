@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from types import FrameType
 from typing import Any, TypeVar
@@ -19,6 +20,9 @@ PING_S = 10.0
 
 CLOSE_S = 3
 """How long connections may take to end once the server is told to stop."""
+
+GIL_S = 0.000_5
+"""So long at most a thread that computes keeps the interpreter from the loop; Python's own 5 ms are a frame's delay."""
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
@@ -136,5 +140,6 @@ async def serve_app(
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run a program's main coroutine on uvloop."""
+    sys.setswitchinterval(GIL_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main)

@@ -41,13 +41,13 @@ class DirectSocket(WebSocketsSansIOProtocol):
         if self.queue.empty():
             self._take = take
 
-    def write(self, text: str) -> bool:
-        """Send a text message at once; nothing on a connection that is over. `False`: the peer does not read."""
+    def write(self, text: bytes) -> bool:
+        """Send text (UTF-8) at once; nothing on a connection that is over. `False`: the peer does not read."""
         if self.transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
             return False
         # A peer that resets is gone before the protocol is told, and uvloop's transport raises then.
         if self.conn.state is State.OPEN and not self.transport.is_closing():
-            self.transport.write(text_frame(text.encode()))
+            self.transport.write(text_frame(text))
         return True
 
     def handle_connect(self, event: Request) -> None:

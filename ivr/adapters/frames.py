@@ -1,6 +1,7 @@
 """One text message as one WebSocket frame (RFC 6455), without what the library does for all kinds of frames."""
 
 import os
+from collections.abc import Iterator
 
 # In C where the library was built with it, which its module for it alone does not promise.
 from websockets.frames import apply_mask as apply_mask  # type: ignore[attr-defined]
@@ -17,8 +18,18 @@ def text_frame(payload: bytes) -> bytes:
 
 def masked_text_frame(payload: bytes) -> bytes:
     """As a client sends it."""
-    mask = os.urandom(4)
+    mask = _next_mask()
     return _head(len(payload), _MASKED) + mask + apply_mask(payload, mask)
+
+
+def _masks() -> Iterator[bytes]:
+    """Four bytes that nobody can foretell (RFC 6455, 10.3), each used once; one system call for many."""
+    while True:
+        some = os.urandom(4_096)
+        yield from (some[at : at + 4] for at in range(0, len(some), 4))
+
+
+_next_mask = _masks().__next__
 
 
 def _head(size: int, masked: int) -> bytes:

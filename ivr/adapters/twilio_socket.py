@@ -104,8 +104,8 @@ class Direct(Protocol):
         """Give text messages to `take` as they come, once none waits to be received."""
         ...
 
-    def write(self, text: str) -> bool:
-        """Send at once; nothing on a connection that is over. `False`: the peer does not read."""
+    def write(self, text: bytes) -> bool:
+        """Send text (UTF-8) at once; nothing on a connection that is over. `False`: the peer does not read."""
         ...
 
 

@@ -23,6 +23,7 @@ _PCM16 = np.dtype("<i2")
 _LOUDEST = 32_767
 
 _Samples = NDArray[np.float64]
+_Pcm16 = NDArray[np.int16]
 
 
 def _prototype() -> _Samples:
@@ -80,13 +81,13 @@ class _Stream:
         self._memory = matrix.shape[0] - _BLOCK * unit_in
         self._clip_from = int(_LOUDEST / np.abs(matrix).sum(axis=0).max())
         self._rows = 0
-        self._line = np.zeros(self._memory)
+        self._line = bytearray(2 * self._memory)
         self.reset()
 
     def reset(self) -> None:
         """Forget the filter's state and any split sample."""
         self._carry = b""
-        self._line[: self._memory] = 0.0
+        self._line[: 2 * self._memory] = bytes(2 * self._memory)
         self._peak = 0
         self._fed = False
 
@@ -116,27 +117,26 @@ class _Stream:
         rows = -(-groups // _BLOCK)
         if rows != self._rows:
             self._make_room(rows)
-        line, memory, out = self._line, self._memory, self._out
-        count = groups * self._unit_in
-        line[memory : memory + count] = np.frombuffer(data, _PCM16)
+        line, memory, out = self._line, 2 * self._memory, self._out
+        line[memory : memory + len(data)] = data
         # Outputs that see the stale end of the last row are cut off below. BLAS takes no overlapping rows.
-        np.dot(self._windows.copy(), self._matrix, out)
-        line[:memory] = line[count : memory + count]
+        np.dot(self._windows.astype(np.float64, "C"), self._matrix, out)
+        line[:memory] = line[len(data) : len(data) + memory]
         np.rint(out, out)
         # A piece shorter than the filter's memory keeps the old peak too: clipping in vain does no harm.
         peak = _peak_of(data)
         if max(peak, self._peak) > self._clip_from:
             out.clip(-_LOUDEST - 1, _LOUDEST, out)
-        self._peak = peak if count >= memory else max(peak, self._peak)
+        self._peak = peak if len(data) >= memory else max(peak, self._peak)
         return out.astype(_PCM16).tobytes()[: 2 * groups * self._unit_out]
 
     def _make_room(self, rows: int) -> None:
         """Buffers for inputs of this size, kept because frames of a stream are nearly always of one size."""
-        hop = _BLOCK * self._unit_in
-        line = np.zeros(self._memory + rows * hop)
-        line[: self._memory] = self._line[: self._memory]
-        strides = (hop * line.itemsize, line.itemsize)
-        self._windows: _Samples = np.ndarray((rows, self._matrix.shape[0]), np.float64, line, 0, strides)
+        hop = 2 * _BLOCK * self._unit_in
+        line = bytearray(2 * self._memory + rows * hop)
+        line[: 2 * self._memory] = self._line[: 2 * self._memory]
+        # Each row a window of the line, in the line's own bytes: what is written there shows here.
+        self._windows: _Pcm16 = np.ndarray((rows, self._matrix.shape[0]), _PCM16, line, 0, (hop, 2))
         self._out = np.empty((rows, self._matrix.shape[1]))
         self._line = line
         self._rows = rows

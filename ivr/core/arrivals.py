@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from ivr.core.events import LineFrame
 from ivr.core.network import STALL_MS, NetworkState, Reception, Windows
-from ivr.core.units import FRAME_MS, ULAW_SILENCE, ulaw_ms
+from ivr.core.units import FRAME_BYTES, FRAME_MS, ULAW_SILENCE, ulaw_ms
 
 _GRID_MS = 10
 """Timestamps are off their grid by a few ms; less than that, or than half a frame, is no hole."""
@@ -64,7 +64,8 @@ class Arrival:
         return self.kind is ArrivalKind.RECEIVED or self.kind is ArrivalKind.LATE
 
 
-_AS_EXPECTED = Arrival(ArrivalKind.RECEIVED)
+AS_EXPECTED = Arrival(ArrivalKind.RECEIVED)
+"""The verdict on nearly all frames."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,8 @@ class Arrivals:
         last = self._last
         if last is None:
             return self._begin(frame, now_ms)
+        if frame.chunk == last.chunk + 1 and self._is_as_expected(frame, last, now_ms):
+            return self._go_on(frame, last, now_ms)
         is_unnumbered = not frame.chunk and last.chunk > 0
         if is_unnumbered:
             frame = self._numbered(frame, last)
@@ -153,6 +156,26 @@ class Arrivals:
         return audio_ms + self._anchors[0].offset_ms if self._anchors else audio_ms
 
     # -- one frame -----------------------------------------------------------------------------------------
+
+    def _is_as_expected(self, frame: LineFrame, last: LineFrame, now_ms: float) -> bool:
+        """The very next frame, by number, timestamp and clock: nearly all are, and cost little more than this."""
+        if not (last.chunk == self._highest_chunk and last.chunk and len(frame.ulaw) == FRAME_BYTES):
+            return False
+        if frame.timestamp_ms <= last.timestamp_ms or len(last.ulaw) != FRAME_BYTES:
+            return False
+        rest_ms = frame.timestamp_ms - self._shift_ms - self._expected_ms
+        if not -_GRID_MS < rest_ms < _GRID_MS or now_ms - self._arrived_ms - FRAME_MS >= STALL_MS:
+            return False
+        best_ms = self._lately_ms if self._lately_ms > self._before_ms else self._before_ms
+        return best_ms - (self._expected_ms + rest_ms / 4 + FRAME_MS - now_ms) <= _LATE_MS
+
+    def _go_on(self, frame: LineFrame, last: LineFrame, now_ms: float) -> Arrival:
+        """What `_follow` comes to for a frame that is as expected."""
+        self._counting = True
+        self._expected_ms += (frame.timestamp_ms - self._shift_ms - self._expected_ms) / 4
+        self._suspect(frame, last)
+        self._accept(frame, FRAME_MS, now_ms)
+        return AS_EXPECTED
 
     def _numbered(self, frame: LineFrame, last: LineFrame) -> LineFrame:
         """A frame whose `chunk` is missing among others that have one: its number then tells of no hole."""
@@ -193,7 +216,7 @@ class Arrivals:
         self._shift_ms = frame.timestamp_ms - self._expected_ms
         self._accept(frame, frame_ms, now_ms)
         self._is_lead_known = True  # one frame alone is no burst
-        return _AS_EXPECTED
+        return AS_EXPECTED
 
     def _follow(self, frame: LineFrame, last: LineFrame, now_ms: float, *, is_unnumbered: bool) -> Arrival:
         frame_ms = ulaw_ms(frame.ulaw)
@@ -210,7 +233,7 @@ class Arrivals:
         self._accept(frame, frame_ms, now_ms)
         if stalled_ms < STALL_MS:
             if not (late or lost_ms):
-                return _AS_EXPECTED  # nearly all frames: they cost no object
+                return AS_EXPECTED  # nearly all frames: they cost no object
             stalled_ms = 0.0
         else:
             self._windows.stall(now_ms - stalled_ms, now_ms)

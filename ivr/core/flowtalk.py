@@ -106,8 +106,10 @@ class FlowDialogue(Dialogue):
 
     def _is_uninterruptible(self) -> bool:
         reply, waiting = self.saying.reply, self._own_words
+        if waiting is not None and not waiting.interruptible:
+            return True
         said = reply.words if reply is not None else None
-        return any(words is not None and not words.interruptible for words in (said, waiting))
+        return said is not None and not said.interruptible
 
     def _is_opening_due(self) -> bool:
         """The opening has not begun: it is said in any case (B014)."""

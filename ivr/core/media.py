@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from ivr.core.arrivals import Arrivals
+from ivr.core.arrivals import AS_EXPECTED, Arrivals
 from ivr.core.commands import Hear
 from ivr.core.events import LineFrame
 from ivr.core.network import NetworkState, Reception
@@ -38,7 +38,7 @@ class InboundMedia:
     def receive(self, frame: LineFrame, now_ms: float, *, muted: bool = False) -> Hear | None:
         """What the model is to hear now because of this frame; muted, neither it nor the tape hears anything."""
         arrival = self._arrivals.receive(frame, now_ms)
-        if not arrival.usable:
+        if arrival is not AS_EXPECTED and not arrival.usable:
             return None
         hear = Hear(ULAW_SILENCE * len(frame.ulaw) if muted else frame.ulaw, arrival.missing_ms)
         if self._is_ready:

@@ -205,6 +205,10 @@ class Playback:
         waiting = any(item.sent < len(item.audio) for item in self._queue)
         return not waiting and not self.is_audible(now_ms)
 
+    def has_more(self) -> bool:
+        """There is sound that may be sent, now or later."""
+        return bool(self._queue) and self._queue[0].next_bytes() > 0
+
     def next_deadline(self, now_ms: float) -> float | None:
         """When `tick` next has something to send, or else when silence falls; `None` if neither will be."""
         self._see(now_ms)

@@ -130,6 +130,8 @@ class CallCore:
         dialogue = self._dialogue
         if type(event) is LineFrame and not dialogue.turns.hangs_on_frames():
             return self._heard(event, now_ms)  # most frames; what is due by the clock is for a tick to do
+        if type(event) is Tick and dialogue.turns.is_only_playing() and self._is_only_sending(now_ms):
+            return [*self._playback.tick(now_ms)]  # nearly all ticks of a reply
         if not self._is_stale(event):
             self._handlers[type(event)](event, now_ms)
         while (name := self._deadlines.take_due(now_ms)) is not None:
@@ -141,6 +143,11 @@ class CallCore:
         dialogue.leave_if_settled()
         commands, dialogue.out = dialogue.out, []
         return commands
+
+    def _is_only_sending(self, now_ms: float) -> bool:
+        """By the clock no more is due than the next of a reply's sound."""
+        due_ms = self._deadlines.next_ms()
+        return self._playback.has_more() and (due_ms is None or now_ms < due_ms) and not self.is_over
 
     def _is_stale(self, event: Event) -> bool:
         """Of a session that is gone, or of a call that is over: then only the last words matter."""

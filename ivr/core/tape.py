@@ -5,6 +5,7 @@ from ivr.core.units import LINE_RATE_HZ, ULAW_SILENCE, ms_to_ulaw_bytes
 KEEP_QUIET_MS = 4_000
 KEEP_LONGEST_MS = 120_000
 """A turn longer than this keeps its last two minutes as audio; its transcript is whole all the same."""
+_KEEP_QUIET_BYTES = ms_to_ulaw_bytes(KEEP_QUIET_MS)
 
 
 class InputTape:
@@ -17,14 +18,20 @@ class InputTape:
 
     def append(self, ulaw: bytes, missing_ms: int) -> None:
         """A frame as it was given to the model, with what was missing before it (kept as silence)."""
-        self._ulaw += ULAW_SILENCE * ms_to_ulaw_bytes(missing_ms)
+        if missing_ms:
+            self._ulaw += ULAW_SILENCE * ms_to_ulaw_bytes(missing_ms)
         self._ulaw += ulaw
-        surplus = len(self._ulaw) - ms_to_ulaw_bytes(KEEP_QUIET_MS)
+        # By whole seconds: moving the buffer for each frame would cost.
+        if len(self._ulaw) > _KEEP_QUIET_BYTES + LINE_RATE_HZ:
+            self._shorten()
+
+    def _shorten(self) -> None:
+        surplus = len(self._ulaw) - _KEEP_QUIET_BYTES
         if self._kept_from_ms is not None:
             kept_from = ms_to_ulaw_bytes(self._kept_from_ms) - self._dropped_bytes
             too_long = len(self._ulaw) - ms_to_ulaw_bytes(KEEP_LONGEST_MS)
             surplus = max(min(surplus, kept_from), too_long)
-        if surplus > LINE_RATE_HZ:  # by whole seconds: moving the buffer for each frame would cost
+        if surplus > LINE_RATE_HZ:
             del self._ulaw[:surplus]
             self._dropped_bytes += surplus
 

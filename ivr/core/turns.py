@@ -146,7 +146,9 @@ REPLY: dict[tuple[Reply, Sign], tuple[Reply, tuple[Act, ...]]] = {
 """Signs not named leave the reply as it is: they are stale, and `tests/unit/core/test_turns.py` lists them all."""
 
 
-_WAITS_FOR_SILENCE = frozenset({Reply.GATHERING, Reply.ASKED, Reply.DEFERRED})
+# Asked with every frame: a name of the module is found faster than a member of an enum, and a set would hash it.
+_GATHERING, _ASKED, _DEFERRED = Reply.GATHERING, Reply.ASKED, Reply.DEFERRED
+_PLAYING, _TALKING = Playout.PLAYING, Floor.TALKING
 
 
 @dataclass(slots=True)
@@ -176,11 +178,18 @@ class Turns:
 
     def is_talked_over(self) -> bool:
         """The caller speaks, and we speak on."""
-        return self.playout is Playout.PLAYING and self.floor is Floor.TALKING
+        return self.playout is _PLAYING and self.floor is _TALKING
 
     def hangs_on_frames(self) -> bool:
         """The caller's next frame may decide something: a silence that has to be heard, speech over our own."""
-        return self.reply in _WAITS_FOR_SILENCE or self.is_talked_over()
+        reply = self.reply
+        if reply is _GATHERING or reply is _ASKED or reply is _DEFERRED:
+            return True
+        return self.playout is _PLAYING and self.floor is _TALKING
+
+    def is_only_playing(self) -> bool:
+        """We speak, nobody else does, and nothing is due but the next of our sound."""
+        return self.playout is _PLAYING and not self.hangs_on_frames()
 
     def _note(self, transition: str) -> None:
         self.history.append(transition)

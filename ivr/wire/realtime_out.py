@@ -5,7 +5,7 @@ message here truncates, creates or commits anything in the provider's own conver
 """
 
 import re
-from base64 import b64encode
+from binascii import b2a_base64
 from typing import Any, Literal
 
 import msgspec
@@ -179,7 +179,7 @@ class _ItemDelete(_Tagged, frozen=True, tag="conversation.item.delete"):
 
 def encode_append(pcm24k: bytes) -> bytes:
     """`input_audio_buffer.append` of PCM16 24 kHz. The hot path: base64 needs no JSON escaping."""
-    return _APPEND_HEAD + b64encode(pcm24k) + _APPEND_TAIL
+    return _APPEND_HEAD + b2a_base64(pcm24k, newline=False) + _APPEND_TAIL
 
 
 def encode_session(

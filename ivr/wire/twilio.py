@@ -149,20 +149,20 @@ def _start(wire: _Start) -> StartInfo | Bad:
 
 
 class Encoder:
-    """Commands → JSON text for one stream."""
+    """Commands → JSON for one stream."""
 
     def __init__(self, stream_sid: str) -> None:
         sid = msgspec.json.encode(stream_sid).decode()
-        self._media = f'{{"event":"media","streamSid":{sid},"media":{{"payload":"'
-        self._mark = f'{{"event":"mark","streamSid":{sid},"mark":{{"name":'
-        self._clear = f'{{"event":"clear","streamSid":{sid}}}'
+        self._media = f'{{"event":"media","streamSid":{sid},"media":{{"payload":"'.encode()
+        self._mark = f'{{"event":"mark","streamSid":{sid},"mark":{{"name":'.encode()
+        self._clear = f'{{"event":"clear","streamSid":{sid}}}'.encode()
 
-    def encode(self, command: LineCommand) -> str:
-        """The message for one command."""
+    def encode(self, command: LineCommand) -> bytes:
+        """The message for one command, in UTF-8."""
         match command:
             case SendMedia(ulaw):
-                return f'{self._media}{b2a_base64(ulaw, newline=False).decode()}"}}}}'
+                return self._media + b2a_base64(ulaw, newline=False) + b'"}}'
             case SendMark(name):
-                return f"{self._mark}{msgspec.json.encode(name).decode()}}}}}"
+                return self._mark + msgspec.json.encode(name) + b"}}"
             case SendClear():
                 return self._clear

@@ -31,9 +31,9 @@ class Peer:
     def listen(self, take: Callable[[str], None]) -> None:
         self.take = take
 
-    def write(self, text: str) -> bool:
+    def write(self, text: bytes) -> bool:
         if self.taking.is_set() and not self.fault:
-            self.sent.append({"type": "websocket.send", "text": text})
+            self.sent.append({"type": "websocket.send", "text": text.decode()})
         return self.taking.is_set()
 
     async def receive(self) -> Message:

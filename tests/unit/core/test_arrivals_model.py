@@ -131,6 +131,26 @@ def test_each_hole_is_found_though_the_clock_stands_still(sender: Sender) -> Non
     assert found(sent, ANY_SENDER["all tell"]) == [one.lost_ms for one in sent]
 
 
+class WithoutShortWay(Arrivals):
+    """Every frame is weighed."""
+
+    def _is_as_expected(self, frame: LineFrame, last: LineFrame, now_ms: float) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("lie", [*ANY_SENDER.values(), *WHERE_LOST_ARE_COUNTED.values()])
+@settings(max_examples=20, deadline=None)
+@given(sender=senders)
+def test_the_short_way_of_a_frame_as_expected_changes_nothing(lie: Lie, sender: Sender) -> None:
+    short, long = Arrivals(), WithoutShortWay()
+    for at, one in enumerate(sender.stream()):
+        frame = lie(one.frame, at)
+        assert short.receive(frame, one.now_ms) == long.receive(frame, one.now_ms)
+        assert short.snapshot(one.now_ms, 1_000) == long.snapshot(one.now_ms, 1_000)
+    assert (short.reception, short.audio_ms) == (long.reception, long.audio_ms)
+    assert short.audio_to_stream_ms(short.audio_ms) == long.audio_to_stream_ms(long.audio_ms)
+
+
 @settings(max_examples=60, deadline=None)
 @given(senders, st.sets(st.integers(1, 150), max_size=30))
 def test_duplicates_are_left_out_and_change_nothing(sender: Sender, twice: set[int]) -> None:

@@ -112,13 +112,15 @@ stories = st.lists(st.one_of(steps.map(lambda step: [step]), scenes, broken_off)
 class Run:
     """One core, fed with anything; marks come back at once, in order, unless the story says otherwise."""
 
+    make: type[CallCore] = CallCore
+
     def __init__(self, business: Business | None = None) -> None:
         business = business or clinic()
         self.now_ms = START_MS
         first = engine.begin(business, engine.Moment())
         setup = CallSetup("CA1", business, first.state, business.greeting, first=first.actions, resumed=True)
         self.limit_minutes = business.limits.max_call_minutes
-        self.core = CallCore(setup, self.now_ms)
+        self.core = self.make(setup, self.now_ms)
         self.commands: list[do.Command] = []
         self.latest = "none"
         self.under_way = ""
@@ -203,6 +205,30 @@ def test_anything_may_happen(story: list[Scene], is_ready: bool, has_menus: bool
         run.of(do.StartReply)
     )
     assert all(len(c.ulaw) % 160 == 0 for c in run.commands if isinstance(c, do.SendMedia))
+
+
+class WithoutShortWay(CallCore):
+    """Every tick goes all the way."""
+
+    def _is_only_sending(self, now_ms: float) -> bool:
+        return False
+
+
+class LongWay(Run):
+    make = WithoutShortWay
+
+
+@given(stories, st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_the_short_way_of_ticks_changes_nothing(story: list[Scene], has_menus: bool) -> None:
+    runs = [kind(bank() if has_menus else None) for kind in (Run, LongWay)]
+    for run in runs:
+        run.step(300, ev.ModelReady("s"))
+        for scene in story:
+            for wait_ms, event in scene:
+                run.step(wait_ms, event)
+        run.wait(5_000)
+    assert runs[0].commands == runs[1].commands
 
 
 @given(stories, st.booleans())
