@@ -281,7 +281,13 @@ class Service:
         tokens = (self._settings.twilio_auth_token, self._settings.twilio_secondary_token)
         secret, other = (token.get_secret_value() if token is not None else "" for token in tokens)
         return WebDeps(
-            checker=SignatureChecker(secret, self._settings.public_url, self._options.host, also=[other]),
+            checker=SignatureChecker(
+                secret,
+                self._settings.public_url,
+                self._options.host,
+                also=[other],
+                subaccounts=self._settings.subaccounts,
+            ),
             tokens=StreamTokens(secret, also=[other]),
             metrics=self._metrics,
             slots=self._slots,

@@ -120,6 +120,18 @@ def _file(value: Path) -> Path:
     return value
 
 
+def _pairs(value: str) -> dict[str, str]:
+    pairs = (pair.partition("=") for pair in value.split(",") if pair.strip())
+    return {sid.strip(): token.strip() for sid, _, token in pairs}
+
+
+def _subaccount_tokens(value: SecretStr) -> SecretStr:
+    pairs = _pairs(value.get_secret_value())
+    if not pairs or not all(_ACCOUNT_SID.fullmatch(sid) and token for sid, token in pairs.items()):
+        raise ValueError("must be pairs of AccountSid and auth token, with = between and , after each")
+    return value
+
+
 def _account_sid(value: str) -> str:
     if not _ACCOUNT_SID.fullmatch(value):
         raise ValueError("must be AC and the letters and digits that follow it in Twilio's console")
@@ -170,6 +182,9 @@ class Settings(BaseSettings):
     twilio_auth_token: SecretStr | None = _env("TWILIO_AUTH_TOKEN", None, "the token in Twilio's console")
     twilio_secondary_token: SecretStr | None = _env(
         "TWILIO_AUTH_TOKEN_SECONDARY", None, "the secondary token in Twilio's console"
+    )
+    twilio_subaccount_tokens: Annotated[SecretStr, AfterValidator(_subaccount_tokens)] | None = _env(
+        "TWILIO_SUBACCOUNT_TOKENS", None, "AC0123456789abcdef0123456789abcdef=its token"
     )
     twilio_api_base_url: Annotated[str, AfterValidator(_http_base)] | None = _env(
         "TWILIO_API_BASE_URL", None, "https://api.dublin.ie1.twilio.com"
@@ -278,6 +293,12 @@ class Settings(BaseSettings):
                 "IVR_REALTIME_URL=sandbox",
             )
 
+    @property
+    def subaccounts(self) -> dict[str, str]:
+        """Auth tokens of Twilio's subaccounts, by AccountSid."""
+        secret = self.twilio_subaccount_tokens
+        return _pairs(secret.get_secret_value()) if secret is not None else {}
+
     def secrets(self) -> tuple[str, ...]:
         """The values that must never be shown, for `ivr.observe.configure`."""
         kept = (
@@ -286,6 +307,7 @@ class Settings(BaseSettings):
             self.openai_api_key,
             self.database_url,
             self.pin_pepper,
+            *(SecretStr(token) for token in self.subaccounts.values()),
         )
         named = (value for name, value in self.flow_environment.items() if _SECRET_NAME.search(name))
         return tuple(secret.get_secret_value() for secret in (*kept, *named) if secret is not None)

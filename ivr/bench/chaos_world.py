@@ -74,10 +74,10 @@ class WorkerProcess:
         await self._gone()
 
     async def drain(self) -> int:
-        """SIGTERM; its exit code."""
+        """Taken out of the balancer, then SIGTERM, as a deploy does; its exit code."""
+        self.is_up = False
         self.process.terminate()
         code = await self.process.wait()
-        self.is_up = False
         await self._gone()
         return code
 

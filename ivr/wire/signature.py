@@ -4,7 +4,7 @@ Forwarded headers are never believed: whoever can set one could choose the signe
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Protocol
@@ -56,7 +56,9 @@ class Origin:
 class SignatureChecker:
     """Checks requests against `public_url`; without one, against a loopback Host on a loopback bind address.
 
-    `auth_token` empty or `None`: everything is refused. `also`: tokens that are accepted beside it.
+    `auth_token` empty or `None`: all of the main account is refused. `also`: tokens that are accepted beside it.
+    `subaccounts`: tokens by AccountSid; what claims to be of one of these must be signed with its own. A handshake
+    names no account: its `start` does, which must be that of the webhook before.
     """
 
     def __init__(
@@ -66,8 +68,10 @@ class SignatureChecker:
         bind_host: str = "127.0.0.1",
         *,
         also: Iterable[str] = (),
+        subaccounts: Mapping[str, str] | None = None,
     ) -> None:
         self._validators = [RequestValidator(token) for token in (auth_token, *also) if token]
+        self._of_account = {sid: [RequestValidator(token)] for sid, token in (subaccounts or {}).items()}
         self._origin = Origin(public_url.rstrip("/")) if public_url else None
         self._local = _is_loopback(bind_host)
 
@@ -82,7 +86,11 @@ class SignatureChecker:
     def check_post(self, target: str, host: str, form: Form, signature: str) -> bool:
         """A webhook. `target` is path and query as received; `signature` the `X-Twilio-Signature` header."""
         origin = self.origin(host)
-        return origin is not None and self._valid(origin.http_base + target, form, signature)
+        if origin is None:
+            return False
+        accounts = form.getlist("AccountSid")
+        signers = self._of_account.get(accounts[0], self._validators) if accounts else self._validators
+        return _is_valid(signers, origin.http_base + target, form, signature)
 
     def check_handshake(self, target: str, host: str, signature: str) -> bool:
         """The media WebSocket's handshake: signed over the `wss://` URL, no parameters (B096)."""
@@ -94,10 +102,12 @@ class SignatureChecker:
         if base.startswith("wss://") and not re.match(r"wss://[^/]*:\d+(/|$)", base):
             # Twilio's validator knows that :443 may be written for https, but not for wss.
             urls.append(re.sub(r"^(wss://[^/]+)", r"\1:443", base) + target)
-        return any(self._valid(url, NoForm(), signature) for url in urls)
+        signers = [*self._validators, *(one for own in self._of_account.values() for one in own)]
+        return any(_is_valid(signers, url, NoForm(), signature) for url in urls)
 
-    def _valid(self, url: str, form: Form, signature: str) -> bool:
-        return bool(signature) and any(v.validate(url, form, signature) for v in self._validators)
+
+def _is_valid(signers: Iterable[RequestValidator], url: str, form: Form, signature: str) -> bool:
+    return bool(signature) and any(signer.validate(url, form, signature) for signer in signers)
 
 
 def _host_of(header: str) -> str:

@@ -194,3 +194,15 @@ def test_hosts_that_may_be_private() -> None:
         "localhost",
         "127.0.0.1",
     )
+
+
+def test_subaccounts_have_tokens_of_their_own_which_show_nowhere() -> None:
+    one, two = "AC" + "1" * 32, "AC" + "2" * 32
+    settings = Settings.load({"TWILIO_SUBACCOUNT_TOKENS": f" {one}=first, {two}=sec=ond "})
+    assert settings.subaccounts == {one: "first", two: "sec=ond"}
+    assert {"first", "sec=ond"} <= set(settings.secrets())
+    assert "first" not in repr(settings)
+    assert Settings.load({}).subaccounts == {}
+    for wrong in (one, f"{one}=", "=token", f"{one}=a,token"):
+        with pytest.raises(ConfigError, match="TWILIO_SUBACCOUNT_TOKENS"):
+            Settings.load({"TWILIO_SUBACCOUNT_TOKENS": wrong})

@@ -134,6 +134,26 @@ def test_the_origin_names_both_schemes() -> None:
     assert Origin("http://127.0.0.1:8000").ws_base == "ws://127.0.0.1:8000"
 
 
+def test_a_subaccount_signs_with_its_own_token_and_for_itself_only() -> None:
+    target, sub, other = "/twilio/voice", "AC" + "1" * 32, "AC" + "2" * 32
+    subaccounts = SignatureChecker("main", PUBLIC, subaccounts={sub: "own", other: "another"})
+
+    def signs(token: str, account: str) -> bool:
+        named = ("AccountSid", account)
+        signature = sign(PUBLIC + target, [*FIELDS, named], token)
+        return subaccounts.check_post(target, INNER_HOST, form(named), signature)
+
+    assert signs("own", sub)
+    assert not signs("main", sub)
+    assert not signs("another", sub)
+    assert not signs("own", "AC" + "3" * 32)
+    assert signs("main", "AC" + "3" * 32)
+    stream = "wss://ivr.example.test/twilio/media"
+    for token, right in (("own", True), ("main", True), ("nobody's", False)):
+        signature = sign(stream, token=token)
+        assert subaccounts.check_handshake("/twilio/media", INNER_HOST, signature) is right
+
+
 def test_while_auth_tokens_turn_over_twilio_may_sign_with_either() -> None:
     target = "/twilio/voice"
     both = SignatureChecker("new", PUBLIC, also=[TOKEN, ""])
