@@ -36,6 +36,7 @@ from callflows.running import (
     is_blocked,
     is_urgent,
     transferred,
+    verification,
 )
 from callflows.state import FlowState
 from callflows.typed import Value
@@ -96,6 +97,7 @@ __all__ = [
     "take_up",
     "takes_events",
     "topic",
+    "verification",
 ]
 
 MAX_TOKENS = 14_000

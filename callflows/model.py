@@ -29,6 +29,7 @@ from callflows.nodes.base import NodeBase, Pattern, walk
 from callflows.nodes.ends import HangUpNode, TransferNode
 from callflows.nodes.registry import Node
 from callflows.nodes.talk import Exit, Talk
+from callflows.nodes.tool import ToolNode
 from callflows.part import Part
 from callflows.texts import Template, Texts
 from callflows.tools import Host, PlainUrl, Secret, Tool, env_names, host_of
@@ -323,6 +324,7 @@ class Business(Part):
 
     @model_validator(mode="after")
     def _names_lead_somewhere(self) -> Self:
+        self._tools_that_verify()
         targets, links = referred(self.nodes)
         named = (self.on_model_down.transfer, self.spending.transfer, self.operator)
         targets |= {name for name in named if name is not None}
@@ -335,6 +337,13 @@ class Business(Part):
             names = ", ".join(lost) or self.start
             raise PydanticCustomError(REFERENCE_ERROR, "names that lead nowhere: {names}", {"names": names})
         return self
+
+    def _tools_that_verify(self) -> None:
+        for node in self.nodes.values():
+            if isinstance(node, ToolNode) and node.verifies is not None and node.tool in self.tools:
+                value = self.tools[node.tool].result.get(node.verifies)
+                if value is None or value.kind != "yes_no":
+                    raise fault(f"`verifies: {node.verifies}` is no yes_no of what `{node.tool}` answers", "")
 
     def _lost(self) -> set[str]:
         """Schedules and languages that nodes name and the business does not have."""

@@ -24,6 +24,7 @@ from callflows.nodes.base import (
     Words,
 )
 from callflows.nodes.menu import MenuNode
+from callflows.nodes.tool import ToolNode
 from callflows.state import STATE_VERSION, FlowState, Using
 from callflows.texts import text_in
 from callflows.understand import sounds
@@ -148,6 +149,19 @@ def _answered(
         state = replace(state, slots={**state.slots, **(values or {})})
         return Step(state, (Told(f"{USE}{using.tool}", using.arguments or "{}", output_of(values)),))
     return _carried(business, state, node.answered(values, view), moment)
+
+
+def verification(business: Business, state: FlowState, event: ToolAnswer) -> bool | None:
+    """Whether an answer verifies the caller; None for one that is about something else, or is not awaited."""
+    using, node = state.using, business.node(state.node)
+    if using is None or using.key != event.key:
+        return None
+    if using.is_pin():
+        return event.body is True and not event.is_failed
+    if not isinstance(node, ToolNode) or node.verifies is None or event.is_failed:
+        return None
+    values = business.tools[using.tool].read(event.body, here(business, state, Moment()).region)
+    return None if values is None else values.get(node.verifies) is True
 
 
 def is_urgent(business: Business, text: str) -> bool:

@@ -28,6 +28,10 @@ class ToolNode(NodeBase):
     say: Texts = Field({}, description="Said while it runs; the tool's own text when left out.")
     to: Name = Field(description="The node to go to with its answer.")
     failed: Name = Field(description="The node to go to when it does not answer, or not as declared.")
+    verifies: Name | None = Field(
+        None,
+        description="A yes_no of its answer: a yes verifies the caller as a PIN does, a no leads to `failed`.",
+    )
 
     def enter(self, here: Here) -> Outcome:
         """Ask."""
@@ -44,4 +48,6 @@ class ToolNode(NodeBase):
 
     def answered(self, values: Mapping[str, Any] | None, here: Here) -> Outcome:
         """Go on."""
-        return Outcome(to=self.failed) if values is None else Outcome(to=self.to, slots=values)
+        if values is None or (self.verifies is not None and values.get(self.verifies) is not True):
+            return Outcome(to=self.failed)
+        return Outcome(to=self.to, slots=values)

@@ -1,5 +1,7 @@
 """A dialogue in which the flow has its say: exact texts, menus and entries beside what the model talks about."""
 
+from dataclasses import replace
+
 from callflows import engine
 from ivr.core.deadlines import Deadline
 from ivr.core.dialogue import Dialogue
@@ -42,11 +44,11 @@ class FlowDialogue(Dialogue):
 
     def tool_answered(self, event: ToolAnswered, now_ms: float) -> None:
         """A tool that the flow, or the model, has used; or a PIN that was checked."""
-        using = self._asking.flow.using
-        body = event.body
-        if using is not None and using.is_pin() and using.key == event.key:
-            body = self._asking.pin_checked(is_right=body is True and not event.is_failed)
-        self.flow_takes(engine.ToolAnswer(event.key, body, event.is_failed), now_ms)
+        answer = engine.ToolAnswer(event.key, event.body, event.is_failed)
+        is_right = engine.verification(self._setup.business, self._asking.flow, answer)
+        if is_right is not None and not self._asking.pin_checked(is_right=is_right):
+            answer = replace(answer, is_failed=True)  # also a right one, after too many wrong ones
+        self.flow_takes(answer, now_ms)
 
     def move_on(self, now_ms: float) -> None:
         """See `Dialogue`; then tools that are to be used, what the flow has still to say, keys that had to wait."""
