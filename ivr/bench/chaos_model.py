@@ -21,6 +21,8 @@ from ivr.sandbox.server import Sandbox
 
 WORDS_MS = 500
 """How long words of the service's own sound."""
+MOST_FAILURES = 2
+"""In a row for one session: with a third the service takes the model for down, and says so to the caller."""
 _NUMBER = re.compile(r"\b\d{5}\b")
 _MANNERS = Manners()
 
@@ -51,6 +53,7 @@ class Echo:
 
     def __init__(self, troubles: Troubles) -> None:
         self._troubles = troubles
+        self._failed_in_a_row = 0
 
     def hear(self, item_id: str) -> HearPlan:
         """By ear."""
@@ -62,9 +65,11 @@ class Echo:
             return Answer(say="ok")
         if "Say exactly: " in question.instructions:
             return Answer(say=question.instructions.rpartition("Say exactly: ")[2])
-        if self._troubles.failures:
+        if self._troubles.failures and self._failed_in_a_row < MOST_FAILURES:
             self._troubles.failures -= 1
+            self._failed_in_a_row += 1
             return Answer(failure="rate_limit_exceeded")
+        self._failed_in_a_row = 0
         said = [line.text for line in question.lines if line.who is Who.USER]
         numbers = _NUMBER.findall(said[-1]) if said else []
         return Answer(say=f"You said {numbers[-1]}" if numbers else "Say a number")

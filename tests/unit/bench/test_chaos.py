@@ -12,8 +12,10 @@ from ivr.audio.g711 import pcm16_to_ulaw, ulaw_to_pcm16
 from ivr.audio.resample import Upsampler
 from ivr.bench.chaos import BUSINESS, CALL_MAX_MS, Failure, heard_numbers, is_lost, plan
 from ivr.bench.chaos_code import CALLER_HZ, MODEL_HZ, decode, encode, tone
+from ivr.bench.chaos_model import Troubles
 from ivr.phone.record import CallRecord, EndReason
 from ivr.phone.script import BreakStream
+from ivr.sandbox.brain import Answer, Line, Question, Who
 
 
 @pytest.mark.parametrize("number", [0, 7, 11_111, 99_999, 40_502])
@@ -62,6 +64,17 @@ def test_a_call_that_the_network_lost_is_not_ours() -> None:
 def test_what_a_caller_heard() -> None:
     heard = pcm16_to_ulaw(encode(12_345, MODEL_HZ, 8_000).astype("<i2").tobytes())
     assert heard_numbers(CallRecord("CA1", EndReason.CALLER_HUNG_UP, (), (), b"", heard)) == [12_345]
+
+
+def test_neighbours_failures_do_not_add_up_to_a_model_that_is_down() -> None:
+    troubles = Troubles()
+    one, two = troubles.brain(), troubles.brain()
+    troubles.failures = 4
+    question = Question("", (Line(Who.USER, "12345"),))
+    assert [bool(one.answer(question).failure) for _ in range(3)] == [True, True, False]
+    assert two.answer(question).failure
+    assert one.answer(question).failure
+    assert one.answer(question) == Answer(say="You said 12345")
 
 
 def test_its_business_is_one() -> None:
