@@ -142,6 +142,30 @@ def test_a_secret_is_heard_by_nobody_and_written_nowhere() -> None:
     assert "739" not in written
 
 
+def test_b025_digits_of_a_secret_are_in_nothing_that_leaves_the_call() -> None:
+    """Neither in what is written (states, pages) nor in what the model is sent; also where the entry failed once."""
+    card = "4111111111111111"
+    old = (
+        "max_digits: 4\n    by: keys\n    secret: true\n    say: Enter your PIN.\n    to: balance\n"
+        "  balance: {type: hangup, say: Your balance is nine dollars.}"
+    )
+    new = "max_digits: 16\n    by: keys\n    secret: true\n    say: Enter your card.\n    to: help"
+    world = at_menu(Answer("It is three dollars."), old=old, new=new)
+    world.press("1")
+    world.run(3_500)
+    world.press(*card[:3], "#")
+    world.run(4_000)
+    world.press(*card, "#")
+    world.run(4_000)
+    assert snapshot(world)["node"] == "help"
+    world.says("What does it cost?")
+    world.run(6_000)
+    assert world.asked()
+    assert world.of(do.CommitExchange)
+    told = [command for _, command in world.sent if not isinstance(command, do.Hear | do.SendMedia)]
+    assert "411" not in "".join(map(repr, told))
+
+
 def test_an_entry_ends_by_its_key_or_by_waiting() -> None:
     world = at_menu()
     world.press("4", "1", "2", "#")
