@@ -1,6 +1,7 @@
 """What a flow wants done, in the order given. Carrying an action out twice must do no harm."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,15 @@ class CheckPin:
 
 
 @dataclass(frozen=True, slots=True)
+class SetHours:
+    """A schedule is open, or closed, until then, by hand; None: the file's hours hold again."""
+
+    schedule: str
+    is_open: bool | None
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
     """The model is to go on with what came of a function that it called. `output` is JSON: data."""
 
@@ -83,4 +93,4 @@ class Told:
     output: str
 
 
-Action = Say | Begin | Transfer | HangUp | Moved | UseTool | CheckPin | Told
+Action = Say | Begin | Transfer | HangUp | Moved | UseTool | CheckPin | SetHours | Told

@@ -10,7 +10,19 @@ from datetime import datetime
 from typing import Any
 
 from callflows import offers
-from callflows.actions import Action, Begin, CheckPin, HangUp, Moved, Request, Say, Told, Transfer, UseTool
+from callflows.actions import (
+    Action,
+    Begin,
+    CheckPin,
+    HangUp,
+    Moved,
+    Request,
+    Say,
+    SetHours,
+    Told,
+    Transfer,
+    UseTool,
+)
 from callflows.hours import Override
 from callflows.model import Business, Talk
 from callflows.nodes.base import Awaited, Event, Key, KeysDone, Silence, ToolAnswer, Words
@@ -65,6 +77,7 @@ __all__ = [
     "Refused",
     "Request",
     "Say",
+    "SetHours",
     "Silence",
     "Step",
     "Told",

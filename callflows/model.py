@@ -213,6 +213,9 @@ class Callers(Part):
     """Callers that are treated in a way of their own, by number."""
 
     blocked: tuple[PhoneNumber, ...] = Field((), max_length=1_000, description="Hear `say` and no more.")
+    owners: tuple[PhoneNumber, ...] = Field(
+        (), max_length=20, description="May set hours by telephone, with their PIN."
+    )
     vip: tuple[PhoneNumber, ...] = Field((), max_length=1_000, description="For `caller: vip` in a branch.")
     say: Texts = Field({}, description="What a blocked caller hears; nothing when left out.")
 

@@ -25,7 +25,7 @@ _NAMED_TARGETS: tuple[Path, ...] = (("on_model_down", "transfer"), ("spending", 
 def reference_faults(document: Document) -> list[FlowFault]:
     """Unknown names of all kinds, a start that cannot start, nodes nothing leads to, transfers to oneself."""
     found = [*_start(document), *_own_number(document), *_unreachable(document), *_circles(document)]
-    found += _hosts(document)
+    found += [*_hosts(document), *_unverified(document)]
     for kind, claims, known in _kinds_of_name(document):
         for path, name in claims:
             found.extend(_unknown(document, path, name, kind, known))
@@ -218,6 +218,27 @@ def _reached(first: list[str], ahead: Mapping[str, list[str]]) -> set[str]:
             seen.add(name)
             waiting.extend(ahead.get(name, []))
     return seen
+
+
+def _unverified(document: Document) -> Iterator[FlowFault]:
+    """Nodes that need a PIN and can be reached without one: by the ways that do not go through `verify`'s `to`."""
+    start = document.at("start")
+    ahead: list[str] = [start] if isinstance(start, str) else []
+    reached: set[str] = set()
+    while ahead:
+        name = ahead.pop()
+        if name in reached or name not in document.mapping("nodes"):
+            continue
+        reached.add(name)
+        is_check = document.at("nodes", name, "type") == "verify"
+        links = _of_node(document, name, "LINKS")
+        ahead += [to for path, to in links if not (is_check and path[-2:] == (name, "to"))]
+    for name in reached:
+        kind = _kind(document, name)
+        if kind is not None and kind.NEEDS_PIN:
+            hint = "let only the `to` of a node of type verify lead to it, or to the menu before it"
+            message = f"`{short(name)}` can be reached without a PIN"
+            yield document.fault(("nodes", name), message, hint, at_key=True)
 
 
 def _meant(name: str, nodes: dict[str, object]) -> str | None:

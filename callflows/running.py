@@ -245,6 +245,8 @@ def _applied(
         progress=outcome.progress if outcome.progress is not None else state.progress,
     )
     actions: list[Action] = [said for said in outcome.say if said.text or said.audio]
+    if outcome.hours is not None:
+        actions.append(outcome.hours)
     if outcome.check:
         key = f"pin-{state.uses + 1}"
         state = replace(state, using=Using(key, ""), uses=state.uses + 1)
@@ -299,6 +301,7 @@ def here(business: Business, state: FlowState, moment: Moment) -> Here:
         slots={**state.slots, **state.secrets},
         caller=moment.caller,
         is_vip=moment.caller is not None and moment.caller in business.callers.vip,
+        is_owner=moment.caller is not None and moment.caller in business.callers.owners,
         is_open=lambda name: open_by(name, business.hours, moment.overrides, now, business.timezone),
         spoken={name: _sounds(value, kinds.get(name), language) for name, value in state.slots.items()},
         progress=state.progress,

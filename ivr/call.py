@@ -57,6 +57,10 @@ class NoTools:
         return ev.ToolAnswered(order.key, None, is_failed=True)
 
 
+async def no_hours(_: do.SetHours) -> None:
+    """Nothing can be set here."""
+
+
 async def nobody_enrolled(_: str) -> bool:
     """Nobody has a PIN."""
     return False
@@ -81,6 +85,8 @@ class Surroundings:
     tools: Tools = field(default_factory=NoTools)
     check_pin: Callable[[str], Awaitable[bool]] = field(default=nobody_enrolled)
     """Whether this is the caller's PIN. Never raises."""
+    set_hours: Callable[[do.SetHours], Coroutine[Any, Any, None]] = field(default=no_hours)
+    """Sets hours by hand. Raises: `StorageUnavailable`."""
 
 
 class Call:
@@ -121,6 +127,7 @@ class Call:
             do.ReportTurn: around.on_turn,
             do.UseTool: self._use_tool,
             do.CheckPin: self._check_pin,
+            do.SetHours: self._set_hours,
         }
 
     def receive(self, event: ev.Event) -> None:
@@ -290,6 +297,9 @@ class Call:
         if order.key not in self._used:
             self._used.add(order.key)
             self._spawn(self._use(order))
+
+    def _set_hours(self, order: do.SetHours) -> None:
+        self._writes.put_nowait(lambda: self._around.set_hours(order))
 
     def _check_pin(self, order: do.CheckPin) -> None:
         self._spawn(self._check(order))

@@ -12,7 +12,7 @@ from rich.console import Console
 from callflows.check import check_paths
 from callflows.conversation import Conversation, Reaction, where
 from callflows.diagram import differences, mermaid
-from callflows.engine import HangUp, Moment, Moved, Say, Told, Transfer, UseTool
+from callflows.engine import HangUp, Moment, Moved, Say, SetHours, Told, Transfer, UseTool
 from callflows.faults import FlowErrors
 from callflows.fields import e164
 from callflows.model import Business
@@ -200,6 +200,9 @@ def _react(call: Conversation, reaction: Reaction) -> None:
                 _print(
                     f"  uses the tool {tool}; nothing is sent: /answer {{JSON}} or /fail says what comes of it"
                 )
+            case SetHours(schedule, is_open, until):
+                state = {True: "open", False: "closed", None: "as in the file"}[is_open]
+                _print(f"  sets {schedule}: {state}, until {until:%Y-%m-%d %H:%M}")
             case Told(name, _, output):
                 _print(f"  the model is told what {name} came to: {output}")
             case _:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import structlog
 from rich.console import Console
 
 from callflows.fields import parse_duration
@@ -11,12 +12,16 @@ from callflows.hours import Override
 from callflows.model import Business
 from callflows.parse import load_folder
 from callflows.scripts import local_time
+from ivr.core.commands import SetHours
 from ivr.errors import CallthreadError
 from ivr.foundations import flow_folder
 from ivr.operate import opened
+from ivr.remembering import in_our_terms
 from ivr.settings import Settings
 from memory.store import Store
 from memory.store_notices import HoursOverride
+
+log = structlog.get_logger()
 
 LONGEST = timedelta(days=366)
 
@@ -45,6 +50,16 @@ async def overrides_of(store: Store, business: Business, now: datetime) -> Mappi
     """What holds now, as the flow takes it. Raises: `memory.errors`."""
     held = await store.overrides(business.id, now) if business.hours else []
     return {each.schedule: Override(each.is_open, each.until) for each in held}
+
+
+async def apply_override(store: Store, business_id: str, order: SetHours) -> None:
+    """What the owner has set by telephone. Raises: `ivr.errors.StorageUnavailable`."""
+    async with in_our_terms():
+        if order.is_open is None:
+            await store.clear_override(business_id, order.schedule)
+        else:
+            await store.set_override(business_id, HoursOverride(order.schedule, order.is_open, order.until))
+    log.info("hours_set_by_phone", business=business_id, schedule=order.schedule, is_open=order.is_open)
 
 
 def until_of(text: str, zone: str, now: datetime) -> datetime:

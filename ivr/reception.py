@@ -23,7 +23,7 @@ from ivr.core.setup import CallSetup, Tuning, restore
 from ivr.core.standing import Standing
 from ivr.errors import CallTakenOver, StorageUnavailable
 from ivr.observe import Metrics
-from ivr.override import overrides_of
+from ivr.override import apply_override, overrides_of
 from ivr.pacing import MonotonicClock, Pacer
 from ivr.pins import Pins
 from ivr.ports import CallerLink, ModelLink, Tools
@@ -214,6 +214,7 @@ class Reception:
                 prompt=parts.prompt,
                 tools=parts.tools,
                 check_pin=lambda pin: parts.pins.check(claim.owner, pin),
+                set_hours=lambda order: apply_override(parts.store, claim.owner.business_id, order),
                 on_end=lambda end: parts.registry.knows_end(
                     sid, claim.owner.business_id, end, claim.held_epoch
                 ),

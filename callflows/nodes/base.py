@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar
 
-from callflows.actions import HangUp, Say
+from callflows.actions import HangUp, Say, SetHours
 from callflows.part import Part
 from callflows.texts import filled, text_in
 
@@ -73,6 +73,7 @@ class Here:
     slots: Mapping[str, Any]
     caller: str | None
     is_vip: bool
+    is_owner: bool
     is_open: Callable[[str], bool]
     spoken: Mapping[str, str]
     """What slots sound like; without the secret ones."""
@@ -113,6 +114,8 @@ class Outcome:
     """Use this tool, and stay until it answers."""
     check: str = field(default="", repr=False)
     """Have this PIN checked, and stay until that is done."""
+    hours: SetHours | None = None
+    """Set hours by hand."""
 
 
 class NodeBase(Part):
@@ -138,6 +141,8 @@ class NodeBase(Part):
     """Whether a call may begin here."""
     WAITS: ClassVar[bool] = False
     """Whether the call stays here until something happens; other nodes are passed at once."""
+    NEEDS_PIN: ClassVar[bool] = False
+    """Whether only a `verify` node whose PIN was right may lead here, by whatever way."""
     NEEDS_CALLER: ClassVar[bool] = True
     """Whether only the caller leads on from a node that waits: a circle without such a node has no end."""
 

@@ -9,6 +9,7 @@ from callflows.nodes.base import NodeBase
 from callflows.nodes.collect import CollectNode
 from callflows.nodes.ends import HangUpNode, TransferNode
 from callflows.nodes.menu import MenuNode
+from callflows.nodes.override import OverrideNode
 from callflows.nodes.routes import BranchNode, HoursNode, LanguageNode
 from callflows.nodes.say import SayNode
 from callflows.nodes.talk import Talk
@@ -25,6 +26,7 @@ AnyNode = (
     | BranchNode
     | LanguageNode
     | ToolNode
+    | OverrideNode
     | TransferNode
     | HangUpNode
 )

@@ -236,6 +236,8 @@ class ReportTurn:
 UseTool = engine.UseTool
 """Use one of the business's tools, once for each key; answered by `ToolAnswered`."""
 
+SetHours = engine.SetHours
+"""Set a schedule of the business by hand."""
 CheckPin = engine.CheckPin
 """Check a PIN, once for each key; answered by `ToolAnswered`, whose body is a bool."""
 
@@ -254,5 +256,6 @@ Command = (
     | LeaveCall
     | UseTool
     | CheckPin
+    | SetHours
     | ReportTurn
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from callflows import engine
 from ivr.core.asking import Asking
-from ivr.core.commands import CallOutput, CheckPin, EndReason, UseTool
+from ivr.core.commands import CallOutput, CheckPin, EndReason, SetHours, UseTool
 from ivr.core.records import Ending, OwnWords, ReplyKind
 from ivr.core.setup import CallSetup
 
@@ -24,7 +24,7 @@ class Flowing:
         self.is_ending = False
         """The end is being said: nothing the caller does changes that."""
         self._kept_keys: list[str] = []
-        self._tools: list[UseTool | CheckPin] = []
+        self._tools: list[UseTool | CheckPin | SetHours] = []
         self._awaited: engine.Awaited | None = None
         self._awaited_at: engine.FlowState | None = None
         self.carry(engine.Step(asking.flow, setup.first))
@@ -73,14 +73,14 @@ class Flowing:
             self.is_ending = True
         else:
             self._asking.flow = step.state
-            self._tools += [action for action in step.actions if isinstance(action, UseTool | CheckPin)]
+            self._tools += [each for each in step.actions if isinstance(each, UseTool | CheckPin | SetHours)]
 
     def next_words(self) -> OwnWords | None:
         """What is to be said next; it is then no longer kept here."""
         return self._queue.popleft() if self._queue else None
 
-    def take_tools(self) -> list[UseTool | CheckPin]:
-        """Tools that are to be used now, and PINs to be checked."""
+    def take_tools(self) -> list[UseTool | CheckPin | SetHours]:
+        """Tools that are to be used now, PINs to be checked, hours to be set."""
         tools, self._tools = self._tools, []
         return tools
 

@@ -10,8 +10,9 @@ from rich.console import Console
 from callflows import engine
 from callflows.model import Business
 from callflows.parse import parse_text
+from ivr.core.commands import SetHours
 from ivr.errors import CallthreadError
-from ivr.override import overrides_of, set_hours, until_of
+from ivr.override import apply_override, overrides_of, set_hours, until_of
 from ivr.settings import Settings
 from memory.embedded import conninfo_of
 from memory.store import HoursOverride, Store
@@ -59,6 +60,14 @@ async def test_an_override_decides_until_it_ends_and_for_its_business_only(store
     assert not await store.clear_override("shop", "office")
     assert await node_at(store, night) == "closed"
     assert len(await store.overrides("elsewhere", NOW)) == 1
+
+
+async def test_what_the_owner_sets_by_telephone_holds_for_the_next_call(store: Store) -> None:
+    until = NOW + timedelta(hours=2)
+    await apply_override(store, "shop", SetHours("office", False, until))
+    assert await node_at(store, NOW) == "closed"
+    await apply_override(store, "shop", SetHours("office", None, until))
+    assert await node_at(store, NOW) == "open"
 
 
 async def test_the_command_sets_lists_and_takes_back(service_url: str, tmp_path: Path) -> None:
