@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from callflows.model import Business
 from callflows.parse import load_folder
 from ivr import observe
 from ivr.audio.g711 import ulaw_to_pcm16
 from ivr.bench import rate_report
+from ivr.bench.files import Files, progress_bar
 from ivr.bench.rate import Mode, Row, callers_of, measure
 from ivr.bench.rate_profile import COARSE, measure_voice
 from ivr.bench.rate_texts import PASSAGES
@@ -75,12 +75,9 @@ def rate(
     Example: ivr bench rate --measure voices.toml --voice cedar
     """
     observe.configure("error", "console")
-    if plot is not None and plot.suffix.lower() != ".svg":
-        raise CallthreadError(f"--plot {plot}: only SVG is written; name it *.svg")
+    files = Files(csv, plot, json)
     if measure_file is not None:
-        found = run(_measure_voice(voice))
-        measure_file.write_text(as_toml({voice: found}, HOW), encoding="utf-8")
-        out.print(f"{voice}: {len(found.points)} points in {measure_file}", soft_wrap=True)
+        _write_voice(voice, measure_file)
         return
     if speech is None:
         raise CallthreadError(
@@ -92,24 +89,21 @@ def rate(
     rows, left_out = run(_bench(speech, table, voice, turns))
     if not rows:
         raise CallthreadError(f"{speech}: no recording whose speaking rate is known")
-    how = {
-        "voice": voice,
-        "turns": turns,
-        "profile": str(profile.name) if profile else "shipped",
-        "table": table.points,
-    }
-    if csv is not None:
-        rate_report.write_csv(rows, csv)
-    if json is not None:
-        rate_report.write_json(rows, left_out, how, json)
-    if plot is not None:
-        rate_report.write_plot(rows, plot)
+    from_file = profile.name if profile else "shipped"
+    how = {"voice": voice, "turns": turns, "profile": from_file, "table": table.points}
+    rate_report.write(rows, left_out, how, files)
     rate_report.show(rows, left_out, out)
+
+
+def _write_voice(voice: str, file: Path) -> None:
+    found = run(_measure_voice(voice))
+    file.write_text(as_toml({voice: found}, HOW), encoding="utf-8")
+    out.print(f"{voice}: {len(found.points)} points in {file}", soft_wrap=True)
 
 
 async def _measure_voice(voice: str) -> VoiceProfile:
     async with Voice() as speaker:
-        with _progress() as progress:
+        with progress_bar() as progress:
             task = progress.add_task(f"{len(PASSAGES)} passages at each speed", total=len(COARSE))
             return await measure_voice(speaker.speak, voice, step=lambda: progress.advance(task))
 
@@ -120,18 +114,13 @@ async def _bench(speech: Path, table: VoiceProfile, voice: str, turns: int) -> t
     business = clinic.model_copy(update={"voice": voice})
     async with Ear() as ear, Voice() as speaker:
         hear, speak = _remembering(ear), _repeating(speaker.speak)
-        with _progress() as progress:
+        with progress_bar() as progress:
             task = progress.add_task("Callers", total=len(recordings))
             callers, left_out = await callers_of(recordings, hear, lambda: progress.advance(task))
             total = len(callers) * len(Mode) * turns
             task = progress.add_task("Replies", total=total)
             rows = await measure(callers, business, table, turns, hear, speak, lambda: progress.advance(task))
     return rows, left_out
-
-
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 def _remembering(ear: Ear) -> Hear:

@@ -10,6 +10,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from ivr.bench.files import Files
 from ivr.bench.rate import Figures, Mode, Row, by_mode, figures
 
 PAPER = {Mode.OFF: 38.26, Mode.ON: 18.23}
@@ -81,6 +82,16 @@ def bars(rows: Sequence[Row], out: Console) -> None:
     most = max(maes.values())
     for (mode, turn), mae_wpm in maes.items():
         out.print(f"{mode:>4}, turn {turn} {'█' * round(_BAR_WIDTH * mae_wpm / (most or 1))} {mae_wpm:.1f}")
+
+
+def write(rows: Sequence[Row], left_out: Sequence[str], how: Mapping[str, object], files: Files) -> None:
+    """Everything that is wanted."""
+    if files.csv is not None:
+        write_csv(rows, files.csv)
+    if files.json is not None:
+        write_json(rows, left_out, how, files.json)
+    if files.plot is not None:
+        write_plot(rows, files.plot)
 
 
 def write_json(rows: Sequence[Row], left_out: Sequence[str], how: Mapping[str, object], path: Path) -> None:

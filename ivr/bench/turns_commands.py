@@ -6,15 +6,14 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ivr import observe
 from ivr.bench import turns_report
-from ivr.bench.turns import Plan, measure
+from ivr.bench.files import Files, progress_bar
+from ivr.bench.turns import Plan, Row, measure
 from ivr.bench.turns_data import load_recordings, load_traces
 from ivr.bench.turns_figures import by_set
 from ivr.bench.turns_policies import Policy
-from ivr.errors import CallthreadError
 
 QUICK_OFFSETS, QUICK_BURSTS = 1, 100
 out = Console(highlight=False)
@@ -68,8 +67,7 @@ def turns(
     Example: ivr bench turns --speech recordings --loss traces --json turns.json --plot turns.svg
     """
     observe.configure("error", "console")
-    if plot is not None and plot.suffix.lower() != ".svg":
-        raise CallthreadError(f"--plot {plot}: only SVG is written; name it *.svg")
+    files = Files(csv, plot, json)
     chosen = tuple(dict.fromkeys([*(policies or ()), *(more_policies or ())])) or tuple(Policy)
     plan = Plan(
         policies=chosen,
@@ -78,22 +76,18 @@ def turns(
         seed=seed,
         goes_on=goes_on,
     )
-    recordings, traces = load_recordings(speech), load_traces(loss)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=out, transient=True) as progress:
-        task = progress.add_task(f"{len(recordings)} recordings × {len(traces)} traces", total=None)
-        rows = measure(
-            recordings,
-            traces,
-            plan,
-            processes,
-            lambda done, of: progress.update(task, completed=done, total=of),
-        )
+    rows = _measured(speech, loss, plan, processes)
     sets = by_set(rows, chosen)
-    if csv is not None:
-        turns_report.write_csv(rows, csv)
-    if json is not None:
-        turns_report.write_json(sets, plan, json)
-    if plot is not None:
-        turns_report.write_plot(sets, plot)
+    turns_report.write(rows, sets, plan, files)
     turns_report.show(sets, out)
+
+
+def _measured(speech: Path, loss: Path, plan: Plan, processes: int) -> list[Row]:
+    recordings, traces = load_recordings(speech), load_traces(loss)
+    with progress_bar() as progress:
+        task = progress.add_task(f"{len(recordings)} recordings × {len(traces)} traces", total=None)
+
+        def shown(done: int, of: int) -> None:
+            progress.update(task, completed=done, total=of)
+
+        return measure(recordings, traces, plan, processes, shown)

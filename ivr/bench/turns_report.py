@@ -11,6 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from ivr.bench.files import Files
 from ivr.bench.turns import Group, Plan, Row
 from ivr.bench.turns_figures import Figures, Sets
 from ivr.bench.turns_policies import Policy
@@ -152,6 +153,16 @@ def _bars(
 
 
 # -- files --------------------------------------------------------------------------------------------------------
+
+
+def write(rows: Sequence[Row], sets: Sets, plan: Plan, files: Files) -> None:
+    """Everything that is wanted."""
+    if files.csv is not None:
+        write_csv(rows, files.csv)
+    if files.json is not None:
+        write_json(sets, plan, files.json)
+    if files.plot is not None:
+        write_plot(sets, files.plot)
 
 
 def write_json(sets: Sets, plan: Plan, path: Path) -> None:

@@ -15,7 +15,7 @@ CONNECTING = "One moment, I'll connect you."
 _CONCEALED_MS = 200
 _SPEED_STEP = 0.2
 _SPEED_RANGE = (0.25, 1.5)
-_PATIENT_MS = 1_200
+_PATIENT_MS, _PROMPT_MS = 1_200, 300
 _LONG_FAREWELL_WORDS = 12
 
 _ASKS_TO_CONNECT = re.compile(
@@ -49,16 +49,27 @@ _PATIENCE = re.compile(
     r"\b(more time|let me think|don't (interrupt|rush|cut)|stop (interrupting|cutting)|wait for me|be patient)\b"
 )
 
+_PROMPTNESS = re.compile(
+    r"\b((as soon as|the moment|once) i (finish|am done|stop)|don't wait so long|answer at once)\b"
+)
+
 
 def choose(scene: Scene) -> Answer | None:
     """The first rule that applies; None: no function is to be called."""
     return next((answer for rule in RULES if (answer := rule(scene)) is not None), None)
 
 
+def wants_promptness(turn: str) -> bool:
+    """Whether the caller asks for answers as soon as they have finished."""
+    return bool(_PROMPTNESS.search(plain(turn)))
+
+
 def directive_in(sentence: str) -> bool:
     """Whether a sentence is about how to speak or listen rather than about the matter."""
     said = plain(sentence)
-    return any(pattern.search(said) for pattern in (_SLOWER, _FASTER, _BRIEF, _LONGER, _PATIENCE))
+    return any(
+        pattern.search(said) for pattern in (_SLOWER, _FASTER, _BRIEF, _LONGER, _PATIENCE, _PROMPTNESS)
+    )
 
 
 def _defer(scene: Scene) -> Answer | None:
@@ -192,9 +203,10 @@ def _instruction(scene: Scene) -> Answer | None:
 
 def _silence(scene: Scene) -> Answer | None:
     tool = scene.tool("set_vad_silence_duration")
-    if tool is None or not _PATIENCE.search(plain(scene.turn)):
+    patient, prompt = bool(_PATIENCE.search(plain(scene.turn))), wants_promptness(scene.turn)
+    if tool is None or patient == prompt:
         return None
-    return calling(tool, {property_of(tool, "ms", "number"): _PATIENT_MS})
+    return calling(tool, {property_of(tool, "ms", "number"): _PROMPT_MS if prompt else _PATIENT_MS})
 
 
 RULES: tuple[Callable[[Scene], Answer | None], ...] = (

@@ -7,7 +7,15 @@ import msgspec
 from ivr.sandbox.brain import Answer, Question, Who
 from ivr.sandbox.extract import Candidate, Source, best, constraints, facts, is_personal, papers, told
 from ivr.sandbox.language import is_question, is_unfinished, quoted, sentences, shortened, stems, words
-from ivr.sandbox.rules import CONNECTING, FAREWELL, OFFER, REALLY_FORGET, choose, directive_in
+from ivr.sandbox.rules import (
+    CONNECTING,
+    FAREWELL,
+    OFFER,
+    REALLY_FORGET,
+    choose,
+    directive_in,
+    wants_promptness,
+)
 from ivr.sandbox.scene import Scene, plain
 
 MAX_WORDS = 60
@@ -166,6 +174,8 @@ def _confirmation(scene: Scene, name: str) -> str:
             if re.search(r"fast|quick|speed up|too slow", plain(scene.turn))
             else "Okay, slower now."
         )
+    if name == "set_vad_silence_duration" and wants_promptness(scene.turn):
+        return "I will."
     if name == "go_on":
         return f"Good, let's go on. {_where_were_we(scene)}"
     return _CONFIRMATIONS.get(name, "All right, that is done.")

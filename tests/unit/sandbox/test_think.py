@@ -226,6 +226,10 @@ def test_speed_goes_by_steps_from_the_present_one_without_a_word(said: str, stat
 def test_the_other_directives() -> None:
     assert called(ask(user("Please keep it short."), tools=TOOLS))[0] == "set_response_instruction"
     assert called(ask(user("Give me more time."), tools=TOOLS)) == ("set_vad_silence_duration", {"ms": 1_200})
+    assert called(ask(user("Answer as soon as I finish."), tools=TOOLS)) == (
+        "set_vad_silence_duration",
+        {"ms": 300},
+    )
 
 
 @pytest.mark.parametrize(
