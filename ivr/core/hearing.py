@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from ivr.core.media import InboundMedia
 from ivr.core.records import Turn
 from ivr.core.speaking import SpeakingRate
-from ivr.core.voice import voiced_ms
+from ivr.core.voice import pauses_ms, voiced_ms
 
 KEEP_ITEMS = 64
+PAUSE_MS = 500
+"""The default D_VAD. A silence of this length is between utterances, and no speaking time, even if D_VAD is longer."""
 ONSET_MS = 500
 """Speech that began so shortly before may be unknown yet: the padding before it (300 ms), and what a VAD needs."""
 REFERENCED_TURNS = 2
@@ -73,7 +75,7 @@ class Hearing:
         self.silent_since_ms = min(audio_end_ms, self._tape.length_ms()) - silence_ms
         # What was cut short of a long hole is part of the true times.
         ended_ms = self._media.stream_ms(self.silent_since_ms)
-        self._speaking_ms[item_id] = ended_ms - self._media.stream_ms(start_ms + self._prefix_ms)
+        self._speaking_ms[item_id] = self._spoke_ms(start_ms + self._prefix_ms, self.silent_since_ms)
         turn.add_audio(item_id, self._tape.cut(start_ms, audio_end_ms))
         self._stopped_ms = audio_end_ms
         # The last word ended as long ago as all that has come since it lasts.
@@ -81,6 +83,11 @@ class Hearing:
         turn.speech_ended_at_ms = now_ms - came_ms
         self._keep_tape()
         return True
+
+    def _spoke_ms(self, start_ms: float, end_ms: float) -> float:
+        """Speaking time between two points of the session's audio: holes in their true length, without pauses."""
+        whole_ms = self._media.stream_ms(end_ms) - self._media.stream_ms(start_ms)
+        return whole_ms - pauses_ms(self._tape.cut(start_ms, end_ms), PAUSE_MS)
 
     def voiced_ms(self) -> int:
         """How much of what came since the last speech began is voice, as we measure it."""

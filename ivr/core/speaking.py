@@ -36,6 +36,8 @@ _CYRILLIC = re.compile("[\u0400-\u052f]")
 _HEBREW = re.compile("[\u05d0-\u05ea]")
 _NO_SPACES = re.compile("[\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 """Han, kana and the iteration mark: written without spaces, so that only characters can be counted."""
+_JOINT = re.compile("[-\u2010-\u2015]")
+"""Hyphens and dashes: "ill-disposed" is spoken, and elsewhere written, as two words."""
 _LETTER = re.compile(r"[^\W\d_]")
 _DIGIT = re.compile(r"\d")
 
@@ -93,7 +95,7 @@ def count_units(text: str, band: Band) -> int | None:
     A single digit is a word. So is a longer number, as it is written: where they are few, that is near enough.
     """
     counted = uncounted = numbers = 0
-    for word in _NO_SPACES.sub(lambda match: f" {match.group()} ", text).split():
+    for word in _JOINT.sub(" ", _NO_SPACES.sub(r" \g<0> ", text)).split():
         digits = len(_DIGIT.findall(word))
         if digits > 1:
             numbers += 1

@@ -1,5 +1,7 @@
 """How loud µ-law audio is: coarse, cheap, and measured by us rather than believed."""
 
+from itertools import groupby
+
 from ivr.core.units import FRAME_BYTES, FRAME_MS, LINE_RATE_HZ
 
 VOICED_DBFS = -42
@@ -7,6 +9,8 @@ VOICED_DBFS = -42
 _STEP = 32
 """Magnitudes are counted in steps of 32 of a 16-bit sample: 10 steps are −40 dBFS, all above −12 are one."""
 _VOICED_STEPS = 8
+_SILENT_STEPS = 3
+"""−50 dBFS, where a VAD begins."""
 EDGE_SEARCH_MS = 400
 """So far back a word's edge is looked for: the longest a syllable is."""
 
@@ -29,6 +33,14 @@ def voiced_ms(ulaw: bytes) -> int:
     """How much of some audio is voiced, in whole frames of 20 ms."""
     frames = range(0, len(ulaw) - FRAME_BYTES + 1, FRAME_BYTES)
     return FRAME_MS * sum(level(ulaw[at : at + FRAME_BYTES]) >= _VOICED_STEPS for at in frames)
+
+
+def pauses_ms(ulaw: bytes, least_ms: int) -> int:
+    """How much of some audio lies in silences that last `least_ms` or longer, in whole frames of 20 ms."""
+    frames = range(0, len(ulaw) - FRAME_BYTES + 1, FRAME_BYTES)
+    silent = (level(ulaw[at : at + FRAME_BYTES]) < _SILENT_STEPS for at in frames)
+    runs = (FRAME_MS * sum(1 for _ in run) for is_silent, run in groupby(silent) if is_silent)
+    return sum(run_ms for run_ms in runs if run_ms >= least_ms)
 
 
 def word_edge(ulaw: bytes) -> int:

@@ -306,6 +306,21 @@ def test_what_the_caller_asked_for_is_what_the_threshold_goes_back_to() -> None:
     assert world.silences()[1] > 1_200
 
 
+def test_a_pause_that_no_longer_ends_a_turn_is_still_no_speaking_time() -> None:
+    patient = calling(("set_vad_silence_duration", '{"silence_ms": 1200}'))
+    world = LossyWorld(patient, speech("Of course."), speech("At nine."), mode="joint")
+    world.greet()
+    world.speaks("Give me more time, please.", 2_000)  # 150 words a minute
+    world.run(8_000)
+    world.speaks("one two three four", 1_000)
+    world.run(1_000 + 800)
+    world.speaks("five six seven eight", 1_000)  # 240
+    world.run(8_000)
+    rate = int(str(world.asked()[-1].input[-1]).partition("speaking rate: ")[2].split()[0])
+    assert rate == pytest.approx((150 + 2 * 240) / 3, rel=0.05)
+    assert [e.user_text for e in world.exchanges()][-1] == "one two three four five six seven eight"
+
+
 def test_what_only_suits_the_line_lasts_until_the_line_is_well() -> None:
     patient = calling(("set_vad_silence_duration", '{"silence_ms": 1200, "asked": false}'))
     world = LossyWorld(patient, speech("Say that again?"), mode="model")

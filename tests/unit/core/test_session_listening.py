@@ -5,7 +5,7 @@ import pytest
 from ivr.core import commands as do
 from ivr.core import events as ev
 from ivr.core.backchannels import is_backchannel, is_echo
-from ivr.core.voice import level, voiced_ms, word_edge
+from ivr.core.voice import level, pauses_ms, voiced_ms, word_edge
 from tests.unit.core.harness import SPEECH, START_MS, Answer, World, speech
 
 STORY = "We are at 12 Mill Street opposite the library and there is a car park behind the house"
@@ -155,6 +155,20 @@ def test_levels_and_voice() -> None:
     assert level(b"\x00" * 160) == 255  # full scale
     assert voiced_ms(QUIET * 3 + LOUD * 4) == 80
     assert voiced_ms(LOUD[:159]) == 0
+
+
+@pytest.mark.parametrize(
+    ("ulaw", "paused_ms"),
+    [
+        (b"", 0),
+        (LOUD * 40, 0),
+        (LOUD + QUIET * 24 + LOUD, 0),
+        (LOUD + QUIET * 25 + LOUD, 500),
+        (QUIET * 30 + LOUD + QUIET * 10 + LOUD + QUIET * 25, 1_100),
+    ],
+)
+def test_only_long_silences_are_pauses(ulaw: bytes, paused_ms: int) -> None:
+    assert pauses_ms(ulaw, 500) == paused_ms
 
 
 def test_a_word_s_edge_is_behind_the_last_pause_or_the_quietest_frame() -> None:

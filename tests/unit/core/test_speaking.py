@@ -126,6 +126,9 @@ def test_a_few_numbers_and_names_do_no_harm() -> None:
     assert count_units("Please press 1 to mute, 4 or 6 to change the volume, or 8 to leave.", ENGLISH) == 16
     assert count_units("I'd like a table at Müller's for 12 people on the first of May.", ENGLISH) == 14
     assert count_units("Meet me at 東京 station near the big old clock at noon please", ENGLISH) == 12
+    assert (
+        count_units("Unless to be rather cold-hearted — and selfish – is to be ill-disposed.", ENGLISH) == 13
+    )
     assert count_units("", ENGLISH) == 0
     assert count_units("... — !", ENGLISH) == 0
 
