@@ -9,8 +9,10 @@ VOICED_DBFS = -42
 _STEP = 32
 """Magnitudes are counted in steps of 32 of a 16-bit sample: 10 steps are −40 dBFS, all above −12 are one."""
 _VOICED_STEPS = 8
-_SILENT_STEPS = 3
-"""−50 dBFS, where a VAD begins."""
+_SILENT_STEPS = 1.8
+"""−50 dBFS, where a VAD begins: that is of the root mean square, which is √2 times the mean in speech (Laplace), and a
+magnitude counted in whole steps loses half a step: 103.6 / √2 / 32 − 0.5.
+"""
 EDGE_SEARCH_MS = 400
 """So far back a word's edge is looked for: the longest a syllable is."""
 

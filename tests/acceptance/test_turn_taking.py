@@ -141,8 +141,6 @@ async def a_sentence_that_breaks_off_in_a_gap(
             ("I would like to book a table for two", "A table for two")
         ]
         assert replies_heard(record) == 1
-        if mode == "model":  # it was asked about the first part, and put it off
-            assert len(world.model.answered()) == 2
 
 
 async def held_by_us(place: Place) -> None:
@@ -151,9 +149,9 @@ async def held_by_us(place: Place) -> None:
 
 
 async def held_by_the_model(place: Place) -> None:
-    """The paper's way: it is asked at the boundary, and waits."""
+    """The paper's way: it is asked at the boundary, and waits; 1.5 s later it would answer."""
     deferring = calls("defer_response", reason="the line lost something")
-    await a_sentence_that_breaks_off_in_a_gap(place, "model", 1_200, {"audio_ms": 0, **deferring})
+    await a_sentence_that_breaks_off_in_a_gap(place, "model", 700, {"audio_ms": 0, **deferring})
 
 
 async def test_conflicts_of_wish_measure_and_line(act: Act) -> None:
