@@ -21,6 +21,7 @@ from ivr.errors import CallthreadError
 from ivr.foundations import audio_store, database, embedding_process, flow_folder, speech_model
 from ivr.observe import Metrics
 from ivr.pacing import MonotonicClock, Pacer
+from ivr.preloading import Preloading
 from ivr.processes import background, keep_running
 from ivr.reception import Parts, Reception
 from ivr.reembed import check_vectors
@@ -165,7 +166,10 @@ class Service:
         self._metrics = Metrics()
         has_rest = settings.twilio_account_sid is not None and settings.twilio_auth_token is not None
         public_url = settings.public_url if has_rest else None
-        self._registry = Registry(store, book, telephony_of(settings), public_url)
+        self._preloading = Preloading(memory)
+        self._registry = Registry(
+            store, book, telephony_of(settings), public_url, expect=self._preloading.expect
+        )
         wait_ms = SANDBOX_TRANSCRIPT_WAIT_MS if settings.model_source is ModelSource.SANDBOX else None
         prices = Prices(model.profile.model, settings.transcribe_model)
         self._spool = Spool(SpoolFolder(settings.data_dir / "spool"), memory, store, prices)
@@ -175,6 +179,7 @@ class Service:
                 store=store,
                 memory=memory,
                 registry=self._registry,
+                preloading=self._preloading,
                 metrics=self._metrics,
                 clock=self._clock,
                 pacer=self._pacer,
@@ -208,6 +213,7 @@ class Service:
         """Keep the flows, listen on a bound socket, serve until drained."""
         await self._keep_flows()
         stack.push_async_callback(self._registry.liveness.close)
+        stack.push_async_callback(self._preloading.close)
         stack.push_async_callback(self._registry.rescue.close)
         await self._erase_again()
         await stack.enter_async_context(self._http)

@@ -18,8 +18,8 @@ from ivr.core import commands as do
 from ivr.core import events as ev
 from ivr.core.session import CallCore
 from ivr.errors import CallTakenOver, ModelUnavailable, ModelUnsuitable, StorageUnavailable
-from ivr.ports import CallerLink, Clock, Journal, ModelLink, Recall, Tools
-from memory.model import Exchange, Window
+from ivr.ports import Bill, CallerLink, Clock, FreeOfCharge, Journal, ModelLink, Recall, Tools
+from memory.model import Charge, Exchange, Window
 
 RECALL_TIMEOUT_S = 1.2
 JOURNAL_TIMEOUT_S = 120.0
@@ -33,6 +33,17 @@ log = structlog.get_logger()
 
 
 Write = Callable[[], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pay:
+    """The one `Write` that another stream does not make void."""
+
+    journal: Journal
+    charge: Charge
+
+    def __call__(self) -> Coroutine[Any, Any, None]:
+        return self.journal.charge(self.charge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +98,8 @@ class Surroundings:
     """Whether this is the caller's PIN. Never raises."""
     set_hours: Callable[[do.SetHours], Coroutine[Any, Any, None]] = field(default=no_hours)
     """Sets hours by hand. Raises: `StorageUnavailable`."""
+    bill: Bill = field(default_factory=FreeOfCharge)
+    on_charge: Callable[[Charge], None] = field(default=lambda _: None)
 
 
 class Call:
@@ -132,7 +145,11 @@ class Call:
 
     def receive(self, event: ev.Event) -> None:
         """Let something happen to the call."""
+        bill = self._around.bill
+        event, due = bill.event(event)
+        self._charge(due)
         for command in self._core.receive(event, self._around.clock.now_ms()):
+            bill.command(command)
             self._handlers[type(command)](command)
 
     def hand_over(self) -> None:
@@ -154,6 +171,7 @@ class Call:
                 end = await self._ended
                 media.cancel()
                 self._around.on_end(end)
+                self._charge(self._around.bill.close())
                 self._writes.put_nowait(None)
                 # Twilio asks what is next as soon as the line is closed, so the end is written first; but nobody
                 # is kept in silence for a database that is down.
@@ -325,6 +343,11 @@ class Call:
         await self._around.journal.commit_exchange(exchange)
         log.info("exchange_accepted", exchange_no=exchange.exchange_no)
 
+    def _charge(self, due: tuple[Charge, ...]) -> None:
+        for charge in due:
+            self._writes.put_nowait(_Pay(self._around.journal, charge))
+            self._around.on_charge(charge)
+
     def _save(self, command: do.SaveSnapshot) -> None:
         self._writes.put_nowait(lambda: self._around.journal.save_snapshot(command.snapshot))
 
@@ -345,13 +368,16 @@ class Call:
 
     async def _write_journal(self) -> None:
         """Writes in order, each until it is accepted: for as long as the call lasts there is time."""
+        is_ours = True
         while (write := await self._writes.get()) is not None:
+            if not is_ours and not isinstance(write, _Pay):
+                continue
             try:
                 await self._write(write)
             except CallTakenOver:
                 log.info("call_taken_over")
+                is_ours = False
                 self._finish(CallEnd(None))
-                return
 
     async def _write(self, write: Write) -> None:
         is_new = True

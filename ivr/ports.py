@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
-from ivr.core.commands import EndReason, LineCommand, ModelCommand, SessionConfig, UseTool
-from ivr.core.events import LineEvent, ModelEvent, ReplyPcm, ToolAnswered
-from memory.model import Access, CallSnapshot, Exchange, Window
+from ivr.core.commands import Command, EndReason, LineCommand, ModelCommand, SessionConfig, UseTool
+from ivr.core.events import Event, LineEvent, ModelEvent, ReplyPcm, ToolAnswered
+from memory.model import Access, CallSnapshot, Charge, Exchange, Window
 
 
 class Clock(Protocol):
@@ -96,6 +96,37 @@ class Recall(Protocol):
         ...
 
 
+class Bill(Protocol):
+    """What the call pays for. It is shown every event before the core is, and every command before it is done."""
+
+    def event(self, event: Event) -> tuple[Event, tuple[Charge, ...]]:
+        """The event, with tokens estimated where they were not told, and what has thereby become due."""
+        ...
+
+    def command(self, command: Command) -> None:
+        """See what the call asks for."""
+        ...
+
+    def close(self) -> tuple[Charge, ...]:
+        """The stream is over: what of it is still to be paid."""
+        ...
+
+
+class FreeOfCharge:
+    """A `Bill` with nothing on it."""
+
+    def event(self, event: Event) -> tuple[Event, tuple[Charge, ...]]:
+        """The event as it is."""
+        return event, ()
+
+    def command(self, _: Command) -> None:
+        """Nothing is asked for."""
+
+    def close(self) -> tuple[Charge, ...]:
+        """Nothing is due."""
+        return ()
+
+
 class Journal(Protocol):
     """Durable record of this call, bound to call and epoch when made. Writes happen in order.
 
@@ -104,6 +135,10 @@ class Journal(Protocol):
 
     async def commit_exchange(self, exchange: Exchange) -> None:
         """Returns once the page's commit has returned (*accepted*)."""
+        ...
+
+    async def charge(self, charge: Charge) -> None:
+        """Something was paid for; written once, however often it is told. Never void: it was paid."""
         ...
 
     async def save_snapshot(self, snapshot: CallSnapshot) -> None:

@@ -14,6 +14,7 @@ from callflows.faults import FlowErrors
 from callflows.model import Business
 from callflows.parse import parse_text
 from callflows.survivors import taken_up
+from ivr.billing import Bill
 from ivr.call import Call, CallEnd, NoTools, Surroundings, no_prompts
 from ivr.core.commands import ReportTurn
 from ivr.core.events import CeilingReached
@@ -27,6 +28,7 @@ from ivr.override import apply_override, overrides_of
 from ivr.pacing import MonotonicClock, Pacer
 from ivr.pins import Pins
 from ivr.ports import CallerLink, ModelLink, Tools
+from ivr.preloading import Preloading
 from ivr.registry import NOBODY_ANSWERED, Registry
 from ivr.remembering import Claim, Prices, StoreJournal, StoreRecall, in_our_terms, trust_of
 from ivr.shelf import Flows
@@ -37,7 +39,7 @@ from ivr.voicebook import VoiceBook
 from ivr.wire.tokens import Grant
 from ivr.wire.twilio import StartInfo
 from memory.calls import CallRow
-from memory.model import Owner, Trust
+from memory.model import Charge, Owner, Trust
 from memory.service import CallMemory, Memory
 from memory.store import Store
 from memory.strategies import Policy, StrategyName
@@ -62,6 +64,7 @@ class Parts:
     store: Store
     memory: Memory
     registry: Registry
+    preloading: Preloading
     metrics: Metrics
     clock: MonotonicClock
     pacer: Pacer
@@ -95,6 +98,12 @@ class LiveCall:
 
     call: Call
     over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def count(self, charge: Charge, meter: Meter) -> None:
+        """Hold it against the ceiling. Not within the event that told us: its other commands come first."""
+        if meter.add(charge):
+            log.info("ceiling_reached")
+            asyncio.get_running_loop().call_soon(self.call.receive, CeilingReached())
 
 
 def _moment(setup: CallSetup) -> engine.Moment:
@@ -152,25 +161,28 @@ class Reception:
             log.error("business_gone", business=grant.business_id)
             return
         owner = Owner(business.id, grant.caller)
-        flow_hash = parts.book.hash_of(business.id)
         claim = Claim(
             parts.store,
             owner,
             start.call_sid,
             start.stream_sid,
             grant.to_number,
-            flow_hash,
+            parts.book.hash_of(business.id),
             trust=trust_of(grant.caller, is_attested=grant.is_attested),
         )
         await self._older_is_over(start.call_sid)
+        with parts.preloading.live(owner):
+            await self._run_of(line, business, claim)
+
+    async def _run_of(self, line: CallerLink, business: Business, claim: Claim) -> None:
         try:
             beginning = await self._prepare(business, claim)
         except CallTakenOver:
             log.info("call_is_over_already")
             return
-        meter = Meter(parts.prices, await self._budgets.left_usd(business, start.call_sid))
-        setup = replace(beginning.setup, is_spent=meter.is_spent)
-        await self._run(line, claim, replace(beginning, setup=setup), meter)
+        meter = Meter(await self._budgets.left_usd(business, claim.call_sid))
+        beginning = replace(beginning, setup=replace(beginning.setup, is_spent=meter.is_spent))
+        await self._run(line, claim, beginning, meter)
 
     def hand_over(self) -> None:
         """This worker stops: every call leaves at its next quiet moment, those that begin just now too."""
@@ -210,7 +222,9 @@ class Reception:
                 journal=journal,
                 clock=parts.clock,
                 subscribe=parts.pacer.subscribe,
-                on_turn=lambda turn: self._turn_over(turn, figures, meter, live),
+                on_turn=lambda turn: self._report(turn, figures),
+                bill=Bill(parts.prices),
+                on_charge=lambda charge: live.count(charge, meter),
                 prompt=parts.prompt,
                 tools=parts.tools,
                 check_pin=lambda pin: parts.pins.check(claim.owner, pin),
@@ -374,13 +388,6 @@ class Reception:
             voice=self._parts.voices.of(business.voice),
             tuning=self._parts.tuning,
         )
-
-    def _turn_over(self, turn: ReportTurn, figures: LineFigures, meter: Meter, live: LiveCall) -> None:
-        self._report(turn, figures)
-        if meter.add(turn):
-            log.info("ceiling_reached")
-            # Not within the event that told us: its other commands come first.
-            asyncio.get_running_loop().call_soon(live.call.receive, CeilingReached())
 
     def _report(self, turn: ReportTurn, figures: LineFigures) -> None:
         figures.add()

@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -32,6 +33,7 @@ from ivr.web.deps import (
     TransferTo,
 )
 from memory.calls import CallRow, CallStatus
+from memory.model import Owner
 from memory.store import Store
 
 KEEP_ENDS = 1_000
@@ -82,8 +84,16 @@ class Registry:
     """`CallRegistry` on the store. Ends of this process's own calls are remembered, should the database be down."""
 
     def __init__(
-        self, store: Store, book: Flows, telephony: Telephony, public_url: str | None = None
+        self,
+        store: Store,
+        book: Flows,
+        telephony: Telephony,
+        public_url: str | None = None,
+        *,
+        expect: Callable[[Owner], None] = lambda _: None,
     ) -> None:
+        """`expect` is told whose call is about to come; it comes back at once."""
+        self._expect = expect
         self._store = store
         self._book = book
         self._ends: OrderedDict[str, KnownEnd] = OrderedDict()
@@ -110,6 +120,7 @@ class Registry:
             )
         if row.status is not CallStatus.ACTIVE:
             return OpenResult.OVER
+        self._expect(row.owner)
         return OpenResult.NEW if row.epoch == 0 else OpenResult.KNOWN
 
     async def outcome(self, call_sid: str) -> Outcome:

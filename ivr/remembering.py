@@ -14,7 +14,7 @@ from ivr.errors import CallTakenOver, StorageUnavailable
 from memory import errors as faults
 from memory.calls import CallRow, CallStatus
 from memory.costs import estimate_usd, transcription_usd
-from memory.model import Access, CallSnapshot, Exchange, Owner, Trust, Window
+from memory.model import Access, CallSnapshot, Charge, Exchange, Owner, Trust, Window
 from memory.service import CallMemory
 from memory.store import Store
 from memory.store_notices import CALL_ENDED
@@ -108,18 +108,19 @@ class Prices:
     model: str
     transcribe_model: str
 
-    def usd(self, exchange: Exchange) -> float:
-        """Reply and transcription. Summaries are made later, and are not in it."""
-        usage = Usage(**{name: int(exchange.usage.get(name, 0)) for name in Usage.__slots__})
-        return self.turn_usd(usage, ulaw_ms(exchange.user_ulaw))
-
     def priced(self, exchange: Exchange) -> Exchange:
-        """The exchange with its model and its price."""
-        return replace(exchange, usage={**exchange.usage, "model": self.model, "usd": self.usd(exchange)})
+        """The exchange with its model and its price: answer and transcription, not what was cancelled before them."""
+        usage = Usage(**{name: exchange.usage[name] for name in Usage.__slots__ if name in exchange.usage})
+        usd = self.speech_usd(usage) + self.transcription_usd(ulaw_ms(exchange.user_ulaw))
+        return replace(exchange, usage={**exchange.usage, "model": self.model, "usd": usd})
 
-    def turn_usd(self, usage: Usage, heard_ms: float) -> float:
-        """The same of a turn that is not a page yet."""
-        return estimate_usd(usage, self.model) + transcription_usd(heard_ms, self.transcribe_model)
+    def speech_usd(self, usage: Usage) -> float:
+        """One response of the speech model."""
+        return estimate_usd(usage, self.model)
+
+    def transcription_usd(self, audio_ms: float) -> float:
+        """So much of the caller's audio."""
+        return transcription_usd(audio_ms, self.transcribe_model)
 
 
 class StoreJournal:
@@ -142,6 +143,13 @@ class StoreJournal:
         epoch = await self._claim.epoch()
         async with in_our_terms():
             await self._memory.commit(self._prices.priced(exchange), epoch=epoch)
+
+    async def charge(self, charge: Charge) -> None:
+        """See the port. It needs no epoch: whoever has the call now, this was paid."""
+        with contextlib.suppress(CallTakenOver):
+            await self._claim.epoch()  # a call that began without a database has no row yet
+        async with in_our_terms():
+            await self._store.add_charge(self._claim.owner.business_id, self._claim.call_sid, charge)
 
     async def save_snapshot(self, snapshot: CallSnapshot) -> None:
         """See the port."""

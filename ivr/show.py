@@ -27,11 +27,8 @@ class CallView:
     turns: Sequence[TurnRecord]
     recalled: Mapping[int, Page]
     """The pages that were in any turn's window, of this call and of earlier ones, by id."""
-
-    @property
-    def usd(self) -> float:
-        """Estimated cost of its turns."""
-        return sum(float(t.usage.get("usd") or 0.0) for t in self.turns)
+    usd: float
+    """All that it cost so far, also what is no turn's: greeting, prompts, cancelled replies, summaries."""
 
 
 async def load_call(store: Store, call_sid: str) -> CallView | None:
@@ -42,7 +39,8 @@ async def load_call(store: Store, call_sid: str) -> CallView | None:
     turns = await store.turns_of(row.owner, call_sid)
     wanted = {i for turn in turns for i in turn.states.get("window", {}).get("page_ids", [])}
     recalled = await store.pages_by_id(row.owner, sorted(wanted))
-    return CallView(row, turns, {page.page_id: page for page in recalled})
+    usd = await store.spent_in_call(row.owner.business_id, call_sid)
+    return CallView(row, turns, {page.page_id: page for page in recalled}, usd)
 
 
 def as_json(view: CallView) -> str:
@@ -181,7 +179,9 @@ def _cost_line(turn: TurnRecord) -> str:
     tokens_in = sum(usage.get(k, 0) for k in ("input_text_tokens", "input_audio_tokens"))
     tokens_out = sum(usage.get(k, 0) for k in ("output_text_tokens", "output_audio_tokens"))
     cached = sum(usage.get(k, 0) for k in ("cached_text_tokens", "cached_audio_tokens"))
-    return f"{tokens_in} tokens in ({cached} cached), {tokens_out} out, about ${float(usage.get('usd') or 0):.4f}"
+    told = " (tokens estimated)" if usage.get("is_estimate") else ""
+    usd = float(usage.get("usd") or 0)
+    return f"{tokens_in} tokens in ({cached} cached), {tokens_out} out, about ${usd:.4f}{told}"
 
 
 def render_list(rows: Sequence[CallRow]) -> Table:

@@ -1,4 +1,4 @@
-"""What `ivr costs` prints: money by call, caller or month, estimated when the turns were made."""
+"""What `ivr costs` prints: money by call, caller, month or kind, by the price table of when it was spent."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,8 @@ from memory.costs import PRICES
 from memory.store_costs import CostKey, Costs
 
 NOTE = (
-    f"Estimates by memory/prices.toml of {PRICES.date}: replies and transcription; summaries are not in it."
+    f"By memory/prices.toml of {PRICES.date}: every response of the model (greeting, prompts, cancelled ones too),"
+    " transcription, summaries. ≈: by tokens that were estimated, because the provider did not tell them."
 )
 
 
@@ -20,11 +21,12 @@ def render(business_id: str, rows: Sequence[Costs], by: CostKey) -> Table:
     """For people; callers' numbers masked."""
     table = Table(title=f"{business_id}: ${sum(row.usd for row in rows):.4f}", box=None, title_justify="left")
     table.add_column(by.value, no_wrap=True)
-    for column in ("turns", "tokens in", "cached", "out", "US dollars", "a turn"):
+    for column in ("turns", "tokens in", "cached", "out", "US dollars", "of it ≈", "a turn"):
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows:
         tokens = (row.input_tokens, row.cached_tokens, row.output_tokens)
-        usd = (f"{row.usd:.4f}", f"{row.usd / row.turns:.4f}")
+        a_turn = f"{row.usd / row.turns:.4f}" if row.turns else "–"
+        usd = (f"{row.usd:.4f}", f"{row.estimated_usd:.4f}", a_turn)
         table.add_row(_key(row, by), str(row.turns), *(f"{count:,}" for count in tokens), *usd)
     return table
 
@@ -35,7 +37,13 @@ def as_json(found: Mapping[str, Sequence[Costs]], by: CostKey) -> str:
         business_id: {
             "usd": round(sum(row.usd for row in rows), 6),
             f"by_{by.value}": [
-                asdict(row) | {"key": _key(row, by), "usd": round(row.usd, 6)} for row in rows
+                asdict(row)
+                | {
+                    "key": _key(row, by),
+                    "usd": round(row.usd, 6),
+                    "estimated_usd": round(row.estimated_usd, 6),
+                }
+                for row in rows
             ],
         }
         for business_id, rows in found.items()
@@ -46,4 +54,4 @@ def as_json(found: Mapping[str, Sequence[Costs]], by: CostKey) -> str:
 def _key(row: Costs, by: CostKey) -> str:
     if by is not CostKey.CALLER:
         return row.key
-    return mask_number(row.key) if row.key else "withheld"
+    return mask_number(row.key) if row.key else "withheld or erased"

@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 import structlog
 
 from callflows.model import Business
-from ivr.core.commands import ReportTurn
 from ivr.errors import StorageUnavailable
-from ivr.remembering import Prices, in_our_terms
+from ivr.remembering import in_our_terms
+from memory.model import Charge
 from memory.store import Store
 from memory.store_costs import Spent
 
@@ -22,8 +22,7 @@ TIMEOUT_S = 1.0
 class Meter:
     """One call's money. `left_usd`: what it may still cost; None: there is no ceiling."""
 
-    def __init__(self, prices: Prices, left_usd: float | None) -> None:
-        self._prices = prices
+    def __init__(self, left_usd: float | None) -> None:
         self._left_usd = left_usd
 
     @property
@@ -31,11 +30,11 @@ class Meter:
         """Nothing is left."""
         return self._left_usd is not None and self._left_usd <= 0.0
 
-    def add(self, turn: ReportTurn) -> bool:
-        """Count a turn; whether it was the one that reached the ceiling."""
+    def add(self, charge: Charge) -> bool:
+        """Count it; whether it was the one that reached the ceiling."""
         if self._left_usd is None or self.is_spent:
             return False
-        self._left_usd -= self._prices.turn_usd(turn.usage, turn.heard_ms)
+        self._left_usd -= charge.usd
         return self.is_spent
 
 

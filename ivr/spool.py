@@ -20,7 +20,7 @@ import structlog
 
 from ivr.core.commands import EndReason
 from ivr.errors import StorageUnavailable
-from memory.model import CallSnapshot, Exchange, Trust
+from memory.model import CallSnapshot, Charge, Exchange, Trust
 
 LIMIT_BYTES = 1 << 30
 """About 35 hours of calls with their audio. What does not fit waits in memory, as it would without a spool."""
@@ -62,7 +62,13 @@ class EndLine(msgspec.Struct, frozen=True, tag="end"):
     reason: EndReason
 
 
-Line = ExchangeLine | SnapshotLine | EndLine
+class ChargeLine(msgspec.Struct, frozen=True, tag="charge"):
+    """Something that was paid for."""
+
+    charge: Charge
+
+
+Line = ExchangeLine | SnapshotLine | EndLine | ChargeLine
 
 _header_decoder = msgspec.json.Decoder(StreamHeader)
 _line_decoder = msgspec.json.Decoder(Line)

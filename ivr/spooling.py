@@ -12,6 +12,7 @@ from ivr.errors import CallTakenOver, StorageUnavailable
 from ivr.ports import Journal
 from ivr.remembering import Claim, Prices, StoreJournal, in_our_terms
 from ivr.spool import (
+    ChargeLine,
     EndLine,
     ExchangeLine,
     Line,
@@ -22,7 +23,7 @@ from ivr.spool import (
 )
 from memory import errors as faults
 from memory.calls import CallStatus
-from memory.model import CallSnapshot, Exchange, Owner
+from memory.model import CallSnapshot, Charge, Exchange, Owner
 from memory.service import Memory
 from memory.store import Store
 
@@ -82,6 +83,8 @@ async def write_to(journal: Journal, line: Line) -> None:
             await journal.save_snapshot(snapshot)
         case EndLine(reason):
             await journal.end(reason)
+        case ChargeLine(charge):
+            await journal.charge(charge)
 
 
 class SpooledJournal:
@@ -103,6 +106,10 @@ class SpooledJournal:
     async def commit_exchange(self, exchange: Exchange) -> None:
         """See the port; *accepted* also once it is on disk."""
         await self._write(ExchangeLine(exchange))
+
+    async def charge(self, charge: Charge) -> None:
+        """See the port."""
+        await self._write(ChargeLine(charge))
 
     async def save_snapshot(self, snapshot: CallSnapshot) -> None:
         """See the port."""

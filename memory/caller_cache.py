@@ -5,7 +5,7 @@ whichever process. One caller of one business is one entry; entries share nothin
 """
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -43,6 +43,19 @@ class CallerCache:
         self._store = store
         self._limit_bytes = limit_bytes
         self._entries: OrderedDict[tuple[Owner, str], _Entry] = OrderedDict()
+        self._held: Counter[Owner] = Counter()
+
+    def hold(self, owner: Owner) -> None:
+        """A call of theirs is expected or live; as often as `release` follows."""
+        self._held[owner] += 1
+
+    def release(self, owner: Owner) -> None:
+        """One call less; after the last nothing of them is kept."""
+        self._held[owner] -= 1
+        if self._held[owner] <= 0:
+            del self._held[owner]
+            for key in [key for key in self._entries if key[0] == owner]:
+                del self._entries[key]
 
     async def past(
         self,

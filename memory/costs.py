@@ -12,7 +12,11 @@ from importlib.resources import files
 from typing import Protocol
 
 AUDIO_TOKENS_PER_S = 9.98
+REPLY_AUDIO_TOKENS_PER_S = 20.0
+"""A provider counts its own voice twice as finely as the caller's."""
 TEXT_TOKENS_PER_WORD = 1.33
+JSON_CHARACTERS_PER_TOKEN = 4
+"""OpenAI's rule of thumb for text; JSON has few words to count."""
 PER_MILLION = 1e-6
 FALLBACK_MODEL = "gpt-realtime-2.1"
 FALLBACK_TRANSCRIPTION = "gpt-realtime-whisper"
@@ -154,3 +158,13 @@ def text_tokens(words: int) -> int:
 def audio_tokens(audio_ms: float) -> int:
     """Estimated tokens of so much audio, rounded up."""
     return -int(-audio_ms / 1_000 * AUDIO_TOKENS_PER_S // 1)
+
+
+def reply_audio_tokens(audio_ms: float) -> int:
+    """Estimated tokens of so much of a model's own voice, rounded up."""
+    return -int(-audio_ms / 1_000 * REPLY_AUDIO_TOKENS_PER_S // 1)
+
+
+def json_tokens(text: str) -> int:
+    """Estimated tokens of a text in JSON, rounded up."""
+    return -(-len(text) // JSON_CHARACTERS_PER_TOKEN)

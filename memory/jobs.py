@@ -26,7 +26,7 @@ from memory.jobqueue import EMBED_FACTS, PROCESS_PAGE, QUEUE, REFRESH_THREAD, SE
 from memory.notices import Notifier, send_notice, sweep_notices
 from memory.store import PageVectors, Store, StoredPage
 from memory.store_erasure import Erasure
-from memory.summarise import Summariser
+from memory.summarise import Summariser, Summary
 from memory.threads import place, profile_for
 
 log = structlog.get_logger()
@@ -75,7 +75,8 @@ async def process_page(tools: JobTools, page_id: int) -> None:
         return
     if not stored.page.summary:
         summary = await tools.summariser.page(stored.page.user_text, stored.page.reply_text)
-        await tools.store.save_summary(page_id, summary)
+        await _pay(tools, stored.owner.business_id, stored.page.call_id, summary)
+        await tools.store.save_summary(page_id, summary.text)
     if not stored.owner.caller:
         return
     await embed_page(tools, stored)
@@ -85,14 +86,23 @@ async def process_page(tools: JobTools, page_id: int) -> None:
 
 async def refresh_thread(tools: JobTools, thread_id: int) -> None:
     """A thread's summary and its embedding, from its pages as they are now."""
-    pages = await tools.store.thread_content(thread_id)
+    business_id, pages = await tools.store.thread_content(thread_id)
     if not pages:
         return
     summary = await tools.summariser.thread(pages)
+    await _pay(tools, business_id, pages[-1].call_id, summary)
     vectors = None
-    if tools.embedder is not None and (parts := chunks(summary)):
+    if tools.embedder is not None and (parts := chunks(summary.text)):
         vectors = await tools.embedder.embed(parts[:1], urgent=False, wait_s=EMBED_WAIT_S)
-    await tools.store.save_thread(thread_id, summary, tools.model or None, vectors[0] if vectors else None)
+    await tools.store.save_thread(
+        thread_id, summary.text, tools.model or None, vectors[0] if vectors else None
+    )
+
+
+async def _pay(tools: JobTools, business_id: str, call_id: str, summary: Summary) -> None:
+    """Before it is saved: made again after a crash, it is paid for again."""
+    if summary.charge is not None:
+        await tools.store.add_charge(business_id, call_id, summary.charge)
 
 
 async def embed_facts(tools: JobTools) -> int:

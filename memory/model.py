@@ -1,4 +1,4 @@
-"""The nouns of voice memory: exchanges, vpages, vthreads and the window projected from them. Pure."""
+"""The nouns of voice memory: exchanges, vpages, vthreads, the window projected from them, what is paid. Pure."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -146,3 +146,30 @@ class CallSnapshot:
 
     version: int
     state: dict[str, Any] = field(hash=False)
+
+
+class ChargeKind(StrEnum):
+    """What was paid for."""
+
+    SPEECH = "speech"
+    """A response of the speech model, whatever came of it: answers, prompts, decisions, what was cancelled."""
+    TRANSCRIPTION = "transcription"
+    SUMMARY = "summary"
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """Something that was paid for, by the price table. `charge_id` makes writing it twice the same as once.
+
+    `is_estimate`: the tokens too are an estimate, because the provider did not tell them.
+    """
+
+    charge_id: str
+    kind: ChargeKind
+    model: str
+    usd: float
+    at: datetime
+    is_estimate: bool = False
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0

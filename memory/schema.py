@@ -13,6 +13,7 @@ from sqlalchemy import (
     Column,
     Computed,
     DateTime,
+    Double,
     ForeignKeyConstraint,
     Identity,
     Index,
@@ -153,6 +154,34 @@ pages = Table(
     Index(None, "business_id", "caller", "created_at"),
     Index(None, "business_id", "caller", "revision", "page_id"),
     Index(None, "page_id"),
+)
+
+# What was paid for. It says nothing of what was said, and is kept when its call is erased, without call and caller:
+# what a month has cost stays what it was.
+charges = Table(
+    "charges",
+    metadata,
+    Column("business_id", Text, nullable=False),
+    Column("charge_id", Text, nullable=False),
+    Column("call_id", Text),
+    Column("caller", Text),
+    Column("kind", Text, nullable=False),
+    _text("model"),
+    Column("usd", Double, nullable=False),
+    Column("is_estimate", Boolean, nullable=False, server_default=text("false")),
+    Column("input_tokens", Integer, nullable=False, server_default="0"),
+    Column("cached_tokens", Integer, nullable=False, server_default="0"),
+    Column("output_tokens", Integer, nullable=False, server_default="0"),
+    _time("created_at"),
+    # The transaction that wrote it: what is committed late is not missed by who adds up in steps.
+    Column(
+        "written_by", BigInteger, nullable=False, server_default=text("pg_current_xact_id()::text::bigint")
+    ),
+    PrimaryKeyConstraint("business_id", "charge_id"),
+    CheckConstraint("kind IN ('speech', 'transcription', 'summary')", name="kind"),
+    Index(None, "business_id", "call_id"),
+    Index(None, "business_id", "created_at"),
+    Index(None, "business_id", "written_by"),
 )
 
 # The last change of a caller's pages, and the last deletion among them. Triggers on `pages` keep it.

@@ -73,7 +73,7 @@ class Memory:
     ) -> None:
         """`on_stage` is told each stage of a recall (embed, search, fuse, project) and its milliseconds."""
         self._store = store
-        self._cache = CallerCache(store)
+        self.callers = CallerCache(store)
         self._audio_store = audio_store
         self._embedder = embedder
         self._policy = policy
@@ -124,6 +124,12 @@ class Memory:
                 tokens=window.tokens + tokens,
                 budget_tokens=window.budget_tokens + tokens,
             )
+
+    async def warm(self, owner: Owner) -> None:
+        """Read the caller's pages, so that the first recall finds them here. A store that is down is no fault."""
+        if owner.caller:
+            with contextlib.suppress(StorageUnavailable, StorageFault):
+                await self.callers.past(owner, self._model(), "", "")
 
     async def past(
         self,
@@ -263,7 +269,7 @@ class Memory:
         self, owner: Owner, call_id: str, resumed_from: str | None, query: str, policy: Policy
     ) -> CallerPast:
         with self._stage("search"):
-            return await self._cache.past(
+            return await self.callers.past(
                 owner, self._model(), query, call_id, resumed_from, policy.languages
             )
 

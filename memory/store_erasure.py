@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Select, delete, func, insert, literal, or_, select, union_all
+from sqlalchemy import ColumnElement, Select, delete, func, insert, literal, or_, select, union_all, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -18,6 +18,7 @@ from memory.schema import (
     caller_revisions,
     callers,
     calls,
+    charges,
     doomed_files,
     erasure_key,
     erasures,
@@ -240,6 +241,8 @@ async def _erase(connection: AsyncConnection, which: list[ColumnElement[bool]]) 
     )
     for row in (await connection.execute(_still(business_id, thread_ids))).all():
         await enqueue_thread(connection, row.thread_id)  # its summary still tells what is gone
+    unnamed = update(charges).where(charges.c.business_id == business_id, charges.c.call_id.in_(names))
+    await connection.execute(unnamed.values(call_id=None, caller=None))
     await connection.execute(delete(spent_tokens).where(spent_tokens.c.call_sid.in_(names)))
     await connection.execute(
         delete(calls).where(calls.c.business_id == business_id, calls.c.call_sid.in_(names))

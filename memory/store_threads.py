@@ -105,8 +105,8 @@ class ThreadStore(Database):
         async with self.transaction(owner.business_id) as connection:
             return await fetch_pages(connection, query.order_by(pages.c.page_id))
 
-    async def thread_content(self, thread_id: int) -> list[Page]:
-        """A thread's pages, oldest first, for the job that refreshes it; empty if it was deleted."""
+    async def thread_content(self, thread_id: int) -> tuple[str, list[Page]]:
+        """A thread's business and its pages, oldest first, for the job that refreshes it; none if it was deleted."""
         query = (
             select(*PAGE_COLUMNS)
             .join(
@@ -118,7 +118,10 @@ class ThreadStore(Database):
             .order_by(pages.c.created_at, pages.c.page_id)
         )
         async with self.thread_transaction(thread_id) as connection:
-            return await fetch_pages(connection, query)
+            business_id = (
+                await connection.execute(select(func.current_setting("app.business")))
+            ).scalar_one()
+            return business_id, await fetch_pages(connection, query)
 
     async def save_thread(
         self, thread_id: int, summary: str, model: str | None, embedding: Sequence[float] | None

@@ -8,6 +8,7 @@ import msgspec
 
 from memory.costs import (
     PER_MILLION,
+    REPLY_AUDIO_TOKENS_PER_S,
     ModelPrice,
     chat_usd,
     price_of,
@@ -27,8 +28,6 @@ from memory.summarise import (
 
 WORDS_PER_MIN = 150
 USER_AUDIO_TOKENS_PER_S = 9.98
-REPLY_AUDIO_TOKENS_PER_S = 20.0
-"""A provider counts its own voice twice as finely as the caller's."""
 CACHED_SHARES = (0.0, 0.5, 0.9, 1.0)
 CALL_TOKENS = 40
 """A function call that a reply makes before it speaks."""

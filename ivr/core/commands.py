@@ -5,7 +5,6 @@ from enum import StrEnum
 from typing import Any
 
 from callflows import engine
-from ivr.core.events import Usage
 from ivr.core.latency import Latency
 from memory.model import ALL_OF_IT, Access, CallSnapshot, Exchange
 
@@ -228,9 +227,6 @@ class ReportTurn:
 
     turn_no: int
     latency: Latency
-    usage: Usage
-    heard_ms: float = 0.0
-    """Of the caller's audio, which is transcribed too."""
 
 
 UseTool = engine.UseTool

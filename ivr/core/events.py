@@ -1,6 +1,6 @@
 """What can happen to a call: frozen facts that adapters hand to `CallCore.receive(event, now_ms)`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from memory.model import Window
@@ -20,7 +20,7 @@ class ReplyStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one reply, as the provider counted them (`response.done.usage`)."""
+    """Tokens of one reply, as the provider counted them (`response.done.usage`), or as we did: `is_estimate`."""
 
     input_text_tokens: int = 0
     input_audio_tokens: int = 0
@@ -28,6 +28,7 @@ class Usage:
     cached_audio_tokens: int = 0
     output_text_tokens: int = 0
     output_audio_tokens: int = 0
+    is_estimate: bool = False
 
 
 # -- the caller's line -------------------------------------------------------------------------------------
@@ -171,7 +172,8 @@ class ReplyDone:
     reply_id: str
     status: ReplyStatus
     code: str = ""
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage | None = None
+    """None: it was not told."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class Pages:
         self.next_no += 1
         self.recent.append(exchange)
         self._waiting.append(exchange)
-        return ReportTurn(turn.no, latency, turn.usage, ulaw_ms(turn.ulaw))
+        return ReportTurn(turn.no, latency)
 
     def take_ready(self, *, at_once: bool = False) -> list[CommitExchange]:
         """Exchanges whose words are known, in order; all of them when there is no more waiting."""

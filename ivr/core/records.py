@@ -217,6 +217,10 @@ class FinishedExchange:
     trust: Trust = Trust.NUMBER
 
 
-def add_usage(a: Usage, b: Usage) -> Usage:
-    """Tokens of two responses that made one reply."""
-    return Usage(*(getattr(a, f) + getattr(b, f) for f in Usage.__slots__))
+def add_usage(a: Usage, b: Usage | None) -> Usage:
+    """Tokens of two responses that made one reply; None: not known of the second. One estimate makes it one."""
+    if b is None:
+        return a
+    counts = (name for name in Usage.__slots__ if name != "is_estimate")
+    added = {name: getattr(a, name) + getattr(b, name) for name in counts}
+    return Usage(**added, is_estimate=a.is_estimate or b.is_estimate)

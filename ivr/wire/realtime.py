@@ -14,7 +14,6 @@ from ivr.core.events import (
     ReplyPcm,
     ReplyStatus,
     ReplyText,
-    Usage,
 )
 from ivr.wire.realtime_in import (
     AudioDelta,
@@ -142,7 +141,7 @@ class Replies:
             return NOTHING
         self._bound.pop(response.id, None)
         del self._open[reply.reply_id]
-        usage = response.usage.core() if response.usage else Usage()
+        usage = response.usage.core() if response.usage else None
         done = ReplyDone(reply.reply_id, response.end_status(), response.code(), usage)
         return Outcome((*_unseen_calls(reply, response.output or []), done))
 

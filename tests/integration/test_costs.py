@@ -1,11 +1,15 @@
 """What was spent, added up on a real database, and a business's ceilings held against it."""
 
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+from sqlalchemy import insert
 
 from callflows.model import Business
 from callflows.parse import parse_text
 from ivr.spending import Budgets
-from memory.model import Exchange, Owner
+from memory.model import Charge, ChargeKind, Exchange, Owner
+from memory.schema import charges
 from memory.store import AudioPaths, Store
 from memory.store_costs import CostKey, Spent
 
@@ -14,11 +18,15 @@ ELSEWHERE = Owner("florist", "+12025550111")
 LONG_AGO = datetime.now(UTC) - timedelta(days=40)
 
 
+def charge(usd: float, kind: ChargeKind = ChargeKind.SPEECH, *, is_estimate: bool = False) -> Charge:
+    return Charge(str(uuid4()), kind, "gpt-realtime-2.1", usd, datetime.now(UTC), is_estimate, 100, 40, 7)
+
+
 async def pay(store: Store, owner: Owner, call_sid: str, *usd: float) -> None:
     await store.open_call(call_sid, owner.business_id, owner.caller, "+12025550100", "hash")
     for number, amount in enumerate(usd, start=1):
-        usage = {"usd": amount, "input_text_tokens": 100, "cached_text_tokens": 40, "output_audio_tokens": 7}
-        await store.commit_page(owner, Exchange(call_sid, number, "Hi", "Yes", usage=usage), AudioPaths())
+        await store.commit_page(owner, Exchange(call_sid, number, "Hi", "Yes"), AudioPaths())
+        await store.add_charge(owner.business_id, call_sid, charge(amount))
 
 
 def bakery(spending: str) -> Business:
@@ -63,15 +71,52 @@ async def test_costs_are_added_up_by_call_caller_and_month_of_one_business(store
     assert await store.costs_by("bakery", CostKey.MONTH, "UTC", None, LONG_AGO) == []
 
 
+async def test_what_is_written_twice_is_paid_once_and_estimates_are_told(store: Store) -> None:
+    await pay(store, ANA, "CA1")
+    summary = charge(0.04, ChargeKind.SUMMARY, is_estimate=True)
+    for one in (charge(0.01), charge(0.02, ChargeKind.TRANSCRIPTION), summary, summary):
+        await store.add_charge("bakery", "CA1", one)
+    assert round(await store.spent_in_call("bakery", "CA1"), 6) == 0.07
+    by_kind = await store.costs_by("bakery", CostKey.KIND, "UTC", None, None)
+    figures = {one.key: (one.turns, round(one.usd, 6), round(one.estimated_usd, 6)) for one in by_kind}
+    assert figures == {"speech": (0, 0.01, 0.0), "transcription": (0, 0.02, 0.0), "summary": (0, 0.04, 0.04)}
+
+
 async def test_what_was_read_before_is_not_read_again(store: Store) -> None:
     await pay(store, ANA, "CA1", 0.01, 0.02)
     first = await store.spent_since("bakery", LONG_AGO, Spent())
     await pay(store, BOB, "CA2", 0.04)
     later = await store.spent_since("bakery", LONG_AGO, first)
     assert (round(first.usd, 6), round(later.usd, 6)) == (0.03, 0.07)
-    assert later.page_id > first.page_id
-    assert await store.spent_since("bakery", LONG_AGO, later) == later
+    assert later.horizon > first.horizon
+    again = await store.spent_since("bakery", LONG_AGO, later)
+    assert round(again.usd, 6) == 0.07
     assert (await store.spent_since("bakery", datetime.now(UTC) + timedelta(days=1), Spent())).usd == 0.0
+
+
+async def test_a_charge_that_is_committed_late_is_not_missed(store: Store) -> None:
+    """It was written first, and a later one was committed and added up before it."""
+    await pay(store, ANA, "CA1")
+    async with store.transaction("bakery") as slow:
+        await slow.execute(
+            insert(charges).values(business_id="bakery", charge_id="slow", kind="speech", usd=0.32)
+        )
+        await store.add_charge("bakery", "CA1", charge(0.01))
+        before = await store.spent_since("bakery", LONG_AGO, Spent())
+        await store.add_charge("bakery", "CA1", charge(0.02))
+        between = await store.spent_since("bakery", LONG_AGO, before)
+    after = await store.spent_since("bakery", LONG_AGO, between)
+    assert [round(one.usd, 6) for one in (before, between, after)] == [0.01, 0.03, 0.35]
+
+
+async def test_an_erased_call_leaves_its_money_and_no_name(store: Store) -> None:
+    await pay(store, ANA, "CA1", 0.01)
+    await store.forget(ANA)
+    await store.add_charge("bakery", "CA1", charge(0.02))  # of a reply that was under way
+    assert await store.spent_in_call("bakery", "CA1") == 0.0
+    assert round((await store.spent_since("bakery", LONG_AGO, Spent())).usd, 6) == 0.03
+    (nobody,) = await store.costs_by("bakery", CostKey.CALLER, "UTC", None, None)
+    assert (nobody.key, nobody.turns) == ("", 0)
 
 
 async def test_a_call_may_cost_the_lesser_of_what_its_two_ceilings_leave(store: Store) -> None:

@@ -3,17 +3,22 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psycopg
 import pytest
 
 import memory.store_search as store_search
+from memory.audio_store import AudioStore
 from memory.caller_cache import CallerCache
+from memory.caller_pages import Changes
 from memory.embedded import conninfo_of
 from memory.errors import StorageFault, StorageUnavailable
 from memory.model import Exchange, Owner
 from memory.scan import CallerScan
+from memory.service import Memory
 from memory.store import AudioPaths, PageVectors, Store
 
 ANA = Owner("bakery", "+12025550111")
@@ -198,3 +203,43 @@ async def test_faults_of_the_database_are_told_apart(store: Store, database_url:
         await connection.execute("DROP TABLE caller_revisions CASCADE")
     with pytest.raises(StorageFault):
         await CallerCache(store).past(ANA, MODEL, QUERY, "CA1")
+
+
+async def test_what_was_read_at_the_webhook_is_not_read_again_and_goes_with_the_last_call(
+    store: Store, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changer = Changer(store, database_url, ANA, 5)
+    for _ in range(20):
+        await changer.step()
+    memory = Memory(store, AudioStore(f"file://{tmp_path}"), None)
+    read: list[tuple[Owner, int]] = []
+    changes = store.changes
+
+    async def noted(owner: Owner, *rest: Any) -> Changes:
+        found = await changes(owner, *rest)
+        read.append((owner, len(found.pages)))
+        return found
+
+    monkeypatch.setattr(store, "changes", noted)
+    for call in (1, 2):
+        memory.callers.hold(ANA)
+        await memory.warm(ANA)
+        assert read[-1] == (ANA, 0 if call == 2 else read[0][1])
+    assert read[0][1] > 0
+    for owner in (ANA, BEN, ANA_AT_THE_DENTIST):
+        await memory.recall(owner, "CA9", QUERY, ())
+    assert [one for one in read[2:] if one[1]] == []  # nothing anew for her, nothing of hers for the others
+    memory.callers.release(ANA)
+    await memory.recall(ANA, "CA9", QUERY, ())
+    assert read[-1] == (ANA, 0)  # another call of hers is live
+    memory.callers.release(ANA)
+    await memory.recall(ANA, "CA9", QUERY, ())
+    assert read[-1] == read[0]
+
+
+async def test_nobody_and_a_store_that_is_down_are_no_fault(store: Store, tmp_path: Path) -> None:
+    audio = AudioStore(f"file://{tmp_path}")
+    await Memory(store, audio, None).warm(Owner("bakery", None))
+    away = Store(f"postgresql://postgres@/ivr?host={tmp_path}")
+    await Memory(away, audio, None).warm(ANA)
+    await away.close()

@@ -20,7 +20,7 @@ from memory.database import Database
 from memory.embedded import conninfo_of
 from memory.errors import MemoryFault
 from memory.facts import Passage
-from memory.model import CallSnapshot, Exchange, Owner
+from memory.model import CallSnapshot, Charge, ChargeKind, Exchange, Owner
 from memory.store import AudioPaths, HoursOverride, PageVectors, Store
 from memory.store_costs import CostKey, Spent
 from memory.store_erasure import Erasure
@@ -57,6 +57,10 @@ class Attempt:
     theirs: Party
 
 
+def charge(charge_id: str) -> Charge:
+    return Charge(charge_id, ChargeKind.SPEECH, MODEL, 0.01, NOW)
+
+
 def axis() -> list[float]:
     return [1.0] + [0.0] * 383
 
@@ -82,6 +86,7 @@ async def settled(store: Store, business_id: str, said: str) -> Party:
     await store.add_notice(business_id, call_sid, "voicemail", "RE1", {"said": said})
     await store.set_override(business_id, HoursOverride("office", True, NOW + timedelta(days=400)))
     await store.enrol(owner, said)
+    await store.add_charge(business_id, call_sid, charge(business_id))
     return Party(owner, call_sid, page_id, thread_id)
 
 
@@ -135,6 +140,7 @@ CROSSINGS: dict[str, Callable[[Attempt], Awaitable[object]]] = {
     "pages_by_id": lambda a: a.store.pages_by_id(a.mine.owner, [a.theirs.page_id]),
     "spent_in_call": lambda a: a.store.spent_in_call("bakery", a.theirs.call_sid),
     "spent_since": lambda a: a.store.spent_since("bakery", NOW - timedelta(days=9), Spent()),
+    "add_charge": lambda a: a.store.add_charge("bakery", a.theirs.call_sid, charge("crossing")),
     "costs_by": lambda a: a.store.costs_by("bakery", CostKey.CALLER, "UTC", None, None),
     "topics": lambda a: a.store.topics(a.mine.owner),
     "replace_facts": lambda a: a.store.replace_facts("bakery", [Passage("t", "mine")], "en"),

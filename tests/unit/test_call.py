@@ -1,6 +1,7 @@
 """`Call`: what it carries out, in which order, and what it leaves behind however it ends."""
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 
@@ -9,7 +10,7 @@ from ivr.call import JOURNAL_TIMEOUT_S, CallEnd
 from ivr.core import commands as do
 from ivr.core import events as ev
 from ivr.errors import CallTakenOver, ModelUnavailable, ModelUnsuitable, StorageUnavailable
-from memory.model import CallSnapshot, Window
+from memory.model import CallSnapshot, Charge, ChargeKind, Window
 from tests.unit.core.call_rig import FakeModel, Rig, converted, in_frames, play, tone
 from tests.unit.core.harness import clinic
 
@@ -443,5 +444,49 @@ def test_a_call_that_ends_does_not_wait_for_a_tool() -> None:
         assert len(rig.tools.used) == 1
         rig.line.incoming.put_nowait(ev.LineStopped())
         assert (await rig.ended()).reason is do.EndReason.DROPPED
+
+    play(scene)
+
+
+class OneEach:
+    """A `Bill` that charges each reply, and one more at the end."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def _charge(self) -> tuple[Charge, ...]:
+        self.count += 1
+        return (Charge(str(self.count), ChargeKind.SPEECH, "m", 0.01, datetime(2026, 11, 30, tzinfo=UTC)),)
+
+    def event(self, event: ev.Event) -> tuple[ev.Event, tuple[Charge, ...]]:
+        return event, self._charge() if isinstance(event, ev.ReplyDone) else ()
+
+    def command(self, command: do.Command) -> None:
+        pass
+
+    def close(self) -> tuple[Charge, ...]:
+        return self._charge()
+
+
+def test_what_was_paid_is_written_and_told() -> None:
+    async def scene() -> None:
+        rig = Rig(bill=OneEach())
+        await rig.greet()
+        rig.line.incoming.put_nowait(ev.LineStopped())
+        await rig.ended()
+        written = [what.charge_id for what in rig.journal.written if isinstance(what, Charge)]
+        assert written == [charge.charge_id for charge in rig.charges] == ["1", "2"]
+
+    play(scene)
+
+
+def test_what_was_paid_is_written_also_after_a_newer_stream_took_the_call() -> None:
+    async def scene() -> None:
+        rig = Rig(bill=OneEach())
+        rig.journal.void.append(CallTakenOver("newer stream"))
+        await rig.greet()
+        assert await rig.ended() == CallEnd(None)
+        assert [type(what) for what in rig.journal.written] == [Charge, Charge]
+        assert len(rig.charges) == 2
 
     play(scene)

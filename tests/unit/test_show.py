@@ -34,7 +34,7 @@ TURNS = [
 
 def shown(turns: list[TurnRecord]) -> str:
     console = Console(file=StringIO(), width=200, record=True)
-    console.print(render_call(CallView(CALL, turns, {})))
+    console.print(render_call(CallView(CALL, turns, {}, 0.25)))
     return console.export_text()
 
 
@@ -46,7 +46,7 @@ def test_stages_are_summed_up_over_the_turns_that_had_them() -> None:
 
 
 def test_programs_get_every_turn_s_budget_and_the_call_s_figures() -> None:
-    told = json.loads(as_json(CallView(CALL, TURNS, {})))
+    told = json.loads(as_json(CallView(CALL, TURNS, {}, 0.25)))
     assert told["latency_ms"]["decision"]["sum"] == 800.0
     assert told["turns"][0]["latency_ms"]["recall"] == 40.0
     assert told["turns"][2]["latency_ms"]["total"] is None

@@ -9,8 +9,17 @@ import pytest
 
 from ivr.core.commands import EndReason
 from ivr.errors import StorageUnavailable
-from ivr.spool import EndLine, ExchangeLine, Line, SnapshotLine, SpoolFile, SpoolFolder, StreamHeader
-from memory.model import CallSnapshot, Exchange
+from ivr.spool import (
+    ChargeLine,
+    EndLine,
+    ExchangeLine,
+    Line,
+    SnapshotLine,
+    SpoolFile,
+    SpoolFolder,
+    StreamHeader,
+)
+from memory.model import CallSnapshot, Charge, ChargeKind, Exchange
 
 BEGAN_AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 HEADER = StreamHeader("bakery", "+12025550111", "CA1", "MZ1", "+12025550100", "hash", 3, BEGAN_AT)
@@ -18,6 +27,7 @@ LINES: list[Line] = [
     ExchangeLine(Exchange("CA1", 1, "Two loaves\nplease", "Right.", b"\xff\x00" * 80, usage={"usd": 0.01})),
     SnapshotLine(CallSnapshot(1, {"flow": {"node": "order"}, "exchange_no": 2})),
     EndLine(EndReason.DROPPED),
+    ChargeLine(Charge("one", ChargeKind.SPEECH, "gpt-realtime-2.1", 0.01, BEGAN_AT, is_estimate=True)),
 ]
 
 

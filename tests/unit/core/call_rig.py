@@ -18,7 +18,8 @@ from ivr.core.session import CallCore
 from ivr.core.setup import CallSetup
 from ivr.core.units import ULAW_SILENCE
 from ivr.errors import StorageUnavailable
-from memory.model import Access, CallSnapshot, Exchange, Window
+from ivr.ports import Bill, FreeOfCharge
+from memory.model import Access, CallSnapshot, Charge, Exchange, Window
 from tests.unit.core.harness import clinic
 
 T = TypeVar("T")
@@ -128,13 +129,17 @@ class FakeModel:
         return [command for command in self.sent if isinstance(command, do.StartReply)]
 
 
+Written = Exchange | CallSnapshot | do.EndReason | Charge
+
+
 class FakeJournal:
-    """`faults` are raised by the next writes, one each."""
+    """`faults` are raised by the next writes, one each; `void` by the next that are no charges."""
 
     def __init__(self) -> None:
-        self.written: list[Exchange | CallSnapshot | do.EndReason] = []
+        self.written: list[Written] = []
         self.attempts = 0
         self.faults: deque[Exception] = deque()
+        self.void: deque[Exception] = deque()
         self.is_down = False
 
     async def commit_exchange(self, exchange: Exchange) -> None:
@@ -146,14 +151,19 @@ class FakeJournal:
     async def end(self, reason: do.EndReason) -> None:
         await self._write(reason)
 
-    async def _write(self, what: Exchange | CallSnapshot | do.EndReason) -> None:
+    async def _write(self, what: Written) -> None:
         await asyncio.sleep(0.01)
         self.attempts += 1
         if self.is_down:
             raise StorageUnavailable("down")
         if self.faults:
             raise self.faults.popleft()
+        if self.void and not isinstance(what, Charge):
+            raise self.void.popleft()
         self.written.append(what)
+
+    async def charge(self, charge: Charge) -> None:
+        await self._write(charge)
 
     def exchanges(self) -> list[Exchange]:
         return [w for w in self.written if isinstance(w, Exchange)]
@@ -189,7 +199,9 @@ class FakeTools:
 class Rig:
     """A call between fakes. `models` are handed out in order; then working ones."""
 
-    def __init__(self, *models: FakeModel, business: Business | None = None) -> None:
+    def __init__(
+        self, *models: FakeModel, business: Business | None = None, bill: Bill | None = None
+    ) -> None:
         business = business or clinic("silence_s: 8", "silence_s: 60")
         begun = engine.begin(business, engine.Moment(call_id="CA1"))
         self.line, self.journal, self.recall = FakeLine(), FakeJournal(), FakeRecall()
@@ -197,6 +209,7 @@ class Rig:
         self.tools = FakeTools()
         self.models: list[FakeModel] = []
         self.turns: list[do.ReportTurn] = []
+        self.charges: list[Charge] = []
         self.subscribers: list[Callable[[float], None]] = []
         self.clock = FakeClock()
         setup = CallSetup("CA1", business, begun.state, business.greeting, begun.actions)
@@ -210,6 +223,8 @@ class Rig:
             self._subscribe,
             self.turns.append,
             tools=self.tools,
+            bill=bill or FreeOfCharge(),
+            on_charge=self.charges.append,
         )
         self.call = Call(self.core, around)
         self.running = asyncio.create_task(self.call.run())

@@ -76,4 +76,37 @@ def test_a_thread_keeps_its_newest_pages() -> None:
 
 async def test_the_summariser_needs_no_stored_summaries() -> None:
     summary = await ExtractiveSummariser().thread([page(1, user_text="Two loaves, no nuts.")])
-    assert summary == "Caller: Two loaves, no nuts."
+    assert (summary.text, summary.charge) == ("Caller: Two loaves, no nuts.", None)
+
+
+@pytest.mark.parametrize(
+    ("summary", "source", "lost"),
+    [
+        (
+            "The caller has no car and orders a cake.",
+            "I have no car. But no nuts in it.",
+            "But no nuts in it.",
+        ),
+        ("The caller can come.", "I can come. Not before ten.", "Not before ten."),
+        ("The caller orders loaves.", "I want two loaves of rye.", "I want two loaves of rye."),
+        ("The caller comes this week.", "i come on tuesday", "i come on tuesday"),
+        (
+            "The caller asks for the price.",
+            "How much is it? The cake is 45 dollars.",
+            "The cake is 45 dollars.",
+        ),
+        ("The caller asks for her.", "May I speak to Oksana please", "May I speak to Oksana please"),
+        ("The cake must have no nuts, they said.", "There must be no nuts in the cake.", ""),
+        ("Two loaves on Tuesday at 9:30, for Oksana.", "On tuesday at 9:30, two loaves for Oksana.", ""),
+    ],
+)
+def test_each_kind_of_fact_is_checked_by_itself(summary: str, source: str, lost: str) -> None:
+    """Another refusal, another number does not stand for the one that was dropped."""
+    assert keep_facts(summary, source) == f"{summary} {lost}".strip()
+
+
+def test_where_room_is_short_the_last_that_was_said_is_appended() -> None:
+    source = "\n".join(f"It costs {price} dollars at the shop." for price in (10, 20, 30))
+    assert keep_facts("It costs.", source, 14).endswith(
+        "It costs 20 dollars at the shop. It costs 30 dollars at the shop."
+    )
