@@ -40,7 +40,7 @@ class Pages:
         self._waiting = [e for e in self._waiting if e not in ready]
         orders = [CommitExchange(self._exchange(e)) for e in ready if not _is_nothing(e)]
         for exchange in ready:
-            exchange.turn.release()
+            exchange.release()
         return orders
 
     def is_waiting(self) -> bool:

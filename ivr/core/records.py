@@ -216,6 +216,11 @@ class FinishedExchange:
     latency: Latency
     trust: Trust = Trust.NUMBER
 
+    def release(self) -> None:
+        """It is kept as a page: here only its words are still wanted."""
+        self.turn.release()
+        self.heard = replace(self.heard, ulaw=b"")
+
 
 def add_usage(a: Usage, b: Usage | None) -> Usage:
     """Tokens of two responses that made one reply; None: not known of the second. One estimate makes it one."""
