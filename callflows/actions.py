@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from callflows.orders import Order
+
 
 @dataclass(frozen=True, slots=True)
 class Say:
@@ -24,6 +26,13 @@ class Transfer:
 
     target: str
     number: str
+    say: str
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Say `say`, then leave the call to the telephone network: `callflows.engine.away` says for what."""
+
     say: str
 
 
@@ -93,4 +102,4 @@ class Told:
     output: str
 
 
-Action = Say | Begin | Transfer | HangUp | Moved | UseTool | CheckPin | SetHours | Told
+Action = Say | Begin | Transfer | Leave | HangUp | Moved | UseTool | CheckPin | SetHours | Told | Order

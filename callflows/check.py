@@ -10,9 +10,12 @@ from callflows.engine import at_node, fit
 from callflows.faults import FlowFault, Severity, in_order
 from callflows.model import Business, Talk, names_in, referred
 from callflows.nodes.collect import CollectNode
+from callflows.nodes.rings import Rings
 from callflows.nodes.tool import ToolNode
+from callflows.nodes.voicemail import VoicemailNode
 from callflows.parse import read_files
-from callflows.references import fills, reads, schedules, texts_at, texts_of
+from callflows.references import fills, reads, rotas, schedules, texts_at, texts_of
+from callflows.stock import is_known
 from callflows.texts import lacks, slots_in
 from callflows.tools import slots_of
 
@@ -31,6 +34,7 @@ def _warnings(document: Document, business: Business) -> list[FlowFault]:
     found = [*_unused_targets(business), *_ways_out(business), *_left_out(business), *_language(business)]
     found += [*_disclosure(business), *_languages(document, business), *_unused(document, business)]
     found += _tools(business)
+    found += [*_own_phrases(business), *_untold(business)]
     return [_warning(document, *warning) for warning in found]
 
 
@@ -46,6 +50,7 @@ def _unused_targets(business: Business) -> Iterator[_Said]:
     used, _ = referred(business.nodes)
     for node in business.nodes.values():
         used.update(business.allowed_transfers(node) if isinstance(node, Talk) else ())
+    used.update(name for rota in business.rotas.values() for name in rota.people())
     used.update(name for name in (business.operator, *(e.transfer for e in business.emergency)) if name)
     for name in business.transfers:
         if name not in used and name not in (business.on_model_down.transfer, business.spending.transfer):
@@ -102,6 +107,24 @@ def _language(business: Business) -> Iterator[_Said]:
         yield ("spending",), "a spent ceiling is told in English", "give `spending: say:` in your language"
 
 
+def _own_phrases(business: Business) -> Iterator[_Said]:
+    """Languages in which we have no words of our own for people who are not reached."""
+    unknown = [each for each in (business.language, *business.languages) if not is_known(each)]
+    for name, node in business.nodes.items():
+        if isinstance(node, Rings) and unknown and not node.not_reached:
+            message = f"that nobody was reached is told in English to callers in {', '.join(unknown)}"
+            yield ("nodes", name), message, "give `not_reached:` in that language"
+
+
+def _untold(business: Business) -> Iterator[_Said]:
+    """Messages that the business would only find by looking."""
+    for name, node in business.nodes.items():
+        is_told = business.notices.email or any("voicemail" in each.events for each in business.webhooks)
+        if isinstance(node, VoicemailNode) and not is_told:
+            message = "nobody is told of the messages left here"
+            yield ("nodes", name), message, "give `notices: {email: [office@example.com]}`"
+
+
 def _disclosure(business: Business) -> Iterator[_Said]:
     """EU AI Act, Art. 50: whoever talks with a machine is told so."""
     if "disclosure" not in business.model_fields_set:
@@ -143,6 +166,10 @@ def _unused(document: Document, business: Business) -> Iterator[_Said]:
     for name in business.hours:
         if name not in used:
             yield ("hours", name), f"nothing looks at the hours `{name}`", "use them in a node of type hours"
+    used = {name for _, name in rotas(document)}
+    for name in business.rotas:
+        if name not in used:
+            yield ("rotas", name), f"nothing looks at the rota `{name}`", "use it in a node of type ring"
 
 
 def _tools(business: Business) -> Iterator[_Said]:

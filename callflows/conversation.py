@@ -18,10 +18,14 @@ class Reaction:
     refusal: str = ""
 
     def sent(self) -> str:
-        """The requests of the tools that were used, as one text."""
+        """The requests of the tools that were used, and what was ordered beside the call, as one text."""
         orders = [each for each in self.actions if isinstance(each, engine.UseTool)]
         requests = [order.request for order in orders if order.request is not None]
-        return " ".join(f"{each.method} {each.url} {each.body or ''}".strip() for each in requests)
+        beside = [each for each in self.actions if isinstance(each, engine.Order)]
+        ordered = [" ".join(filter(None, (each.kind, each.to, each.due, each.text))) for each in beside]
+        return " ".join(
+            ordered + [f"{each.method} {each.url} {each.body or ''}".strip() for each in requests]
+        )
 
     def said(self) -> str:
         """Everything that was said, as one text; a talking node begun by the model is `(the model speaks)`."""
@@ -32,7 +36,7 @@ def _said(action: Action) -> str:
     match action:
         case engine.Say(text):
             return text
-        case engine.Transfer(_, _, say) | engine.HangUp(say):
+        case engine.Transfer(_, _, say) | engine.Leave(say) | engine.HangUp(say):
             return say
         case engine.Begin() | engine.Told():
             return "(the model speaks)"
@@ -81,6 +85,12 @@ class Conversation:
         """The tool that is awaited answers with this JSON, or fails; nothing happens where none is awaited."""
         key = self.state.using.key if self.state.using is not None else ""
         step = engine.step(self._business, self.state, engine.ToolAnswer(key, body, is_failed), self._moment)
+        self.state = step.state
+        return Reaction(step.actions)
+
+    def result(self, came: engine.Came) -> Reaction:
+        """The call was with somebody else, and this came of it. Nothing, if it was not away."""
+        step = engine.returned(self._business, self.state, came, self._moment)
         self.state = step.state
         return Reaction(step.actions)
 

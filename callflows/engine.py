@@ -15,6 +15,7 @@ from callflows.actions import (
     Begin,
     CheckPin,
     HangUp,
+    Leave,
     Moved,
     Request,
     Say,
@@ -23,10 +24,12 @@ from callflows.actions import (
     Transfer,
     UseTool,
 )
+from callflows.away import Away, Came, Dial, Record, Whisper
 from callflows.hours import Override
 from callflows.model import Business, Talk
 from callflows.nodes.base import Awaited, Event, Key, KeysDone, Silence, ToolAnswer, Words
 from callflows.offers import again, awaits, offered, step, take_up, takes_events
+from callflows.orders import Order, orders_json
 from callflows.prompt import (
     MEMORY_CLOSE,
     MEMORY_OPEN,
@@ -51,7 +54,8 @@ from callflows.running import (
     verification,
 )
 from callflows.state import FlowState
-from callflows.typed import Value
+from callflows.trips import away, farewell, opening, returned, whisper
+from callflows.typed import Value, json_object
 from callflows.using import USE, use
 
 __all__ = [
@@ -63,17 +67,23 @@ __all__ = [
     "Action",
     "Applied",
     "Awaited",
+    "Away",
     "Begin",
+    "Came",
     "CheckPin",
+    "Dial",
     "Event",
     "FlowState",
     "FunctionSpec",
     "HangUp",
     "Key",
     "KeysDone",
+    "Leave",
     "Moment",
     "Moved",
+    "Order",
     "Override",
+    "Record",
     "Refused",
     "Request",
     "Say",
@@ -84,6 +94,7 @@ __all__ = [
     "ToolAnswer",
     "Transfer",
     "UseTool",
+    "Whisper",
     "Words",
     "again",
     "apply",
@@ -91,9 +102,11 @@ __all__ = [
     "as_documents",
     "at_node",
     "awaits",
+    "away",
     "begin",
     "enter",
     "estimate_tokens",
+    "farewell",
     "fit",
     "functions",
     "gathered",
@@ -104,13 +117,17 @@ __all__ = [
     "is_urgent",
     "language",
     "offered",
+    "opening",
+    "orders_json",
     "resume_offer",
+    "returned",
     "start",
     "step",
     "take_up",
     "takes_events",
     "topic",
     "verification",
+    "whisper",
 ]
 
 MAX_TOKENS = 14_000
@@ -120,7 +137,6 @@ TRANSFER = "transfer"
 HANG_UP = "hang_up"
 NOTE = "note"
 _LEAVE = "leave_"
-_MAX_ARGUMENTS = 10_000
 _NO_MOMENT = Moment()
 
 
@@ -233,7 +249,7 @@ def apply(
     spec = next((spec for spec in functions(business, state) if spec.name == name), None)
     if talk is None or spec is None:
         return Refused("unknown_function", "There is no such function in this part of the call.")
-    arguments = _arguments(arguments_json)
+    arguments = json_object(arguments_json)
     if arguments is None:
         return Refused("bad_arguments", "The arguments are not a JSON object.")
     properties, required = spec.parameters["properties"], spec.parameters["required"]
@@ -310,17 +326,6 @@ def gathered(state: FlowState) -> str:
 _MAX_GATHERED = 2_000
 
 
-def _arguments(text: str) -> dict[str, Any] | None:
-    """The JSON object in `text`; an empty text is an empty object. None for anything else."""
-    if len(text) > _MAX_ARGUMENTS:
-        return None
-    try:
-        value = json.loads(text) if text.strip() else {}
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
 def _connect(business: Business, state: FlowState, talk: Talk, name: object) -> Applied | Refused:
     allowed = business.allowed_transfers(talk)
     if not isinstance(name, str) or name not in allowed:
@@ -335,7 +340,7 @@ _CONNECTING = "The caller is being connected now."
 def _left(done: Step) -> Applied:
     """What the model is told of the way that its exit led."""
     if done.state.ended:
-        text = _CONNECTING if done.state.ended == "transferred" else "The call ends now."
+        text = _CONNECTING if done.state.is_away() else "The call ends now."
         return Applied(done.state, done.actions, text)
     if not isinstance(done.actions[-1], Begin):
         return Applied(done.state, done.actions, "The call goes on without you until you are asked again.")

@@ -118,6 +118,13 @@ def _voice(text: str) -> str:
     return text
 
 
+def _email(text: str) -> str:
+    # Enough to tell a slip of the finger; whether somebody reads there, only a message can tell.
+    if not re.fullmatch(r"[A-Za-z0-9._%+\-]+@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)+", text):
+        raise fault("not an e-mail address", "like office@example.com")
+    return text
+
+
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
@@ -128,6 +135,7 @@ def _resume_text(text: str) -> str:
     return text
 
 
+Email = Annotated[str, StringConstraints(max_length=254), AfterValidator(_email)]
 PhoneNumber = Annotated[
     str, AfterValidator(_phone), WithJsonSchema({"type": "string", "pattern": r"^\+[0-9 ().\-]{4,30}$"})
 ]

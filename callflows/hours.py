@@ -161,6 +161,12 @@ class Hours(Part):
         instant = now.astimezone(UTC)
         return any(start <= instant < end for start, end in self._instants((today - _ONE_DAY, today), zone))
 
+    def next_open(self, now: datetime, zone: ZoneInfo, days: int = 14) -> datetime | None:
+        """The first opening after an instant, in UTC; None if there is none within so many days."""
+        today = now.astimezone(zone).date()
+        starts = self._instants((today + timedelta(days=day) for day in range(days + 1)), zone)
+        return min((start for start, _ in starts if start > now.astimezone(UTC)), default=None)
+
     def _instants(self, days: Iterable[date], zone: ZoneInfo) -> Iterator[tuple[datetime, datetime]]:
         for day in days:
             for span in self.spans_on(day):

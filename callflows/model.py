@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from callflows.fields import (
     Duration,
+    Email,
     Fact,
     Language,
     Line,
@@ -26,11 +27,13 @@ from callflows.fields import (
 )
 from callflows.hours import Hours
 from callflows.nodes.base import NodeBase, Pattern, walk
-from callflows.nodes.ends import HangUpNode, TransferNode
+from callflows.nodes.ends import HangUpNode
 from callflows.nodes.registry import Node
+from callflows.nodes.rings import TransferNode
 from callflows.nodes.talk import Exit, Talk
 from callflows.nodes.tool import ToolNode
 from callflows.part import Part
+from callflows.rota import Rota
 from callflows.texts import Template, Texts
 from callflows.tools import Host, PlainUrl, Secret, Tool, env_names, host_of
 
@@ -220,6 +223,14 @@ class Callers(Part):
     say: Texts = Field({}, description="What a blocked caller hears; nothing when left out.")
 
 
+class Notices(Part):
+    """Where the business itself is told what it should know."""
+
+    email: tuple[Email, ...] = Field(
+        (), max_length=10, description="Addresses; messages of callers go there."
+    )
+
+
 class Commands(Part):
     """Words that work wherever the caller is listened to; left out, they are the usual ones of the language."""
 
@@ -286,6 +297,8 @@ class Business(Part):
     webhooks: tuple[Webhook, ...] = Field(
         (), max_length=5, description="Systems that are told of ended calls."
     )
+    rotas: dict[Name, Rota] = Field({}, max_length=20, description="Who is on duty when, for `ring`.")
+    notices: Notices = Notices()
     operator: Name | None = Field(None, description="The target behind key 0 and the word `operator`.")
     commands: Commands = Commands()
     emergency: tuple[Emergency, ...] = Field((), max_length=20)
@@ -331,6 +344,7 @@ class Business(Part):
         targets, links = referred(self.nodes)
         named = (self.on_model_down.transfer, self.spending.transfer, self.operator)
         targets |= {name for name in named if name is not None}
+        targets |= {name for rota in self.rotas.values() for name in rota.people()}
         targets |= {each.transfer for each in self.emergency if each.transfer is not None}
         lost = sorted((targets - self.transfers.keys()) | (links - self.nodes.keys()) | self._lost())
         if self.on_model_down.keys is not None:
@@ -349,8 +363,9 @@ class Business(Part):
                     raise fault(f"`verifies: {node.verifies}` is no yes_no of what `{node.tool}` answers", "")
 
     def _lost(self) -> set[str]:
-        """Schedules and languages that nodes name and the business does not have."""
+        """Schedules, rotas and languages that nodes name and the business does not have."""
         schedules = names_in(self.nodes, lambda node: node.SCHEDULES) - self.hours.keys()
+        schedules |= names_in(self.nodes, lambda node: node.ROTAS) - self.rotas.keys()
         known = {self.language, *self.languages}
         tools = names_in(self.nodes, lambda node: node.TOOLS) - self.tools.keys()
         urls = [*(tool.url for tool in self.tools.values()), *(hook.url for hook in self.webhooks)]

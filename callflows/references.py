@@ -44,6 +44,7 @@ def _kinds_of_name(document: Document) -> Iterator[tuple[str, Named, list[str]]]
     yield "node", _links(document), nodes
     yield "transfer target", _targets(document), targets
     yield "schedule", schedules(document), hours
+    yield "rota", rotas(document), list(document.mapping("rotas"))
     yield "language of the business", spoken, languages
     yield "tool", _from_nodes(document, "TOOLS"), tools
     yield "slot", reads(document), slots
@@ -141,7 +142,22 @@ def _targets(document: Document) -> Named:
     count = len(emergencies) if isinstance(emergencies, list) else 0
     paths: list[Path] = [("emergency", index, "transfer") for index in range(count)]
     yield from _texts(document, [*_NAMED_TARGETS, *paths])
+    yield from rota_targets(document)
     yield from _from_nodes(document, "TARGETS")
+
+
+def rota_targets(document: Document) -> Named:
+    """Every name of a transfer target that a rota has on duty."""
+    for rota, value in document.mapping("rotas").items():
+        for pattern in (("shifts", "*", "who", "*"), ("dates", "*", "*")):
+            for path, name in walk(value, pattern):
+                if isinstance(name, str):
+                    yield ("rotas", rota, *path), name
+
+
+def rotas(document: Document) -> Named:
+    """Every name of a rota that some node looks at."""
+    yield from _from_nodes(document, "ROTAS")
 
 
 def _texts(document: Document, paths: Iterable[Path]) -> Named:

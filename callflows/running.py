@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 
 import phonenumbers
 
-from callflows.actions import Action, Begin, CheckPin, HangUp, Moved, Say, Told, Transfer
+from callflows.actions import Action, Begin, CheckPin, HangUp, Leave, Moved, Say, Told, Transfer
+from callflows.away import TRANSFERRED, Errand, Trip
 from callflows.commands import command_in, emergency_in
 from callflows.hours import Override, open_by
 from callflows.model import Business, Emergency, Talk
@@ -21,10 +22,12 @@ from callflows.nodes.base import (
     Outcome,
     Progress,
     ToolAnswer,
+    Wish,
     Words,
 )
 from callflows.nodes.menu import MenuNode
 from callflows.nodes.tool import ToolNode
+from callflows.orders import MAX_ORDERS, Order, order_key
 from callflows.state import STATE_VERSION, FlowState, Using
 from callflows.texts import text_in
 from callflows.understand import sounds
@@ -93,7 +96,7 @@ def again(business: Business, state: FlowState, moment: Moment) -> Step:
     if state.ended or node is None or isinstance(node, Talk):
         return Step(state, ())
     outcome = node.enter(here(business, state, moment))
-    return _carried(business, state, outcome, moment)
+    return carried(business, state, outcome, moment)
 
 
 def takes_events(business: Business, state: FlowState) -> bool:
@@ -128,8 +131,8 @@ def step(business: Business, state: FlowState, event: Event | ToolAnswer, moment
         if commanded is not None:
             return commanded
     if isinstance(event, Key) and event.digit == "0" and _is_operator_key(business, node, state):
-        return Step(*_transferred(business, state, business.operator or "", "", state.language))
-    return _carried(business, state, node.take(event, here(business, state, moment)), moment)
+        return transferred(business, state, business.operator or "")
+    return carried(business, state, node.take(event, here(business, state, moment)), moment)
 
 
 def _answered(
@@ -142,13 +145,13 @@ def _answered(
     view = here(business, state, moment)
     if using.is_pin():
         is_right = event.body is True and not event.is_failed
-        return _carried(business, replace(state, using=None), node.checked(is_right, view), moment)
+        return carried(business, replace(state, using=None), node.checked(is_right, view), moment)
     values = None if event.is_failed else business.tools[using.tool].read(event.body, view.region)
     state = replace(state, using=None)
     if isinstance(node, Talk):
         state = replace(state, slots={**state.slots, **(values or {})})
         return Step(state, (Told(f"{USE}{using.tool}", using.arguments or "{}", output_of(values)),))
-    return _carried(business, state, node.answered(values, view), moment)
+    return carried(business, state, node.answered(values, view), moment)
 
 
 def verification(business: Business, state: FlowState, event: ToolAnswer) -> bool | None:
@@ -179,7 +182,7 @@ def _is_operator_key(business: Business, node: NodeBase, state: FlowState) -> bo
 def _emergency(business: Business, state: FlowState, urgent: Emergency, moment: Moment) -> Step:
     said = Say(here(business, state, moment).text(urgent.say), interruptible=False)
     if urgent.transfer is not None:
-        done = Step(*_transferred(business, state, urgent.transfer, "", state.language))
+        done = transferred(business, state, urgent.transfer)
         return replace(done, actions=(said, *done.actions))
     then = again(business, state, moment)
     waits = isinstance(business.node(state.node), Talk)
@@ -190,7 +193,7 @@ def _emergency(business: Business, state: FlowState, urgent: Emergency, moment: 
 def command(business: Business, state: FlowState, text: str, moment: Moment) -> Step | None:
     match command_in(business, state.language or business.language, text):
         case "operator" if business.operator is not None:
-            return Step(*_transferred(business, state, business.operator, "", state.language))
+            return transferred(business, state, business.operator)
         case "repeat":
             return again(business, state, moment)
         case "start_over":
@@ -224,7 +227,7 @@ def enter(business: Business, state: FlowState, name: str, moment: Moment) -> St
     return Step(replace(state, ended="hung_up"), (*actions, HangUp("")))
 
 
-def _carried(business: Business, state: FlowState, outcome: Outcome, moment: Moment) -> Step:
+def carried(business: Business, state: FlowState, outcome: Outcome, moment: Moment) -> Step:
     """An outcome of the present node, carried out."""
     after, actions = _applied(business, state, outcome, moment)
     if not outcome.to:
@@ -244,20 +247,24 @@ def _applied(
         language=_language(business, outcome.language) if outcome.language else state.language,
         progress=outcome.progress if outcome.progress is not None else state.progress,
     )
-    actions: list[Action] = [said for said in outcome.say if said.text or said.audio]
+    said = (Say(outcome.told), *outcome.say)
+    actions: list[Action] = [each for each in said if each.text or each.audio]
     if outcome.hours is not None:
         actions.append(outcome.hours)
     if outcome.check:
         key = f"pin-{state.uses + 1}"
         state = replace(state, using=Using(key, ""), uses=state.uses + 1)
         return state, [*actions, CheckPin(key, outcome.check)]
+    if outcome.wish is not None:
+        state, ordered = _ordered(business, state, outcome.wish, moment)
+        actions += ordered
     if outcome.use:
         actions = actions or filler(business, state, outcome.use)
         state, order = use(business, state, outcome.use, moment.call_id, moment.caller)
         return state, [*actions, order]
-    if outcome.target:
-        state, done = _transferred(business, state, outcome.target, outcome.target_say, state.language)
-        return state, [*actions, *done]
+    if outcome.leave is not None:
+        state, done = _left(business, state, outcome.leave)
+        return state, [*actions, done]
     if outcome.end is not None:
         return replace(state, ended="hung_up"), [*actions, outcome.end]
     return state, actions
@@ -273,17 +280,34 @@ def _language(business: Business, language: str) -> str:
     return "" if language == business.language else language
 
 
-def _transferred(
-    business: Business, state: FlowState, name: str, say: str, language: str
-) -> tuple[FlowState, tuple[Action, ...]]:
-    target = business.transfers[name]
-    words = say or text_in(target.say, language or business.language)
-    return replace(state, ended="transferred", target=name), (Transfer(name, target.number, words),)
+def _ordered(
+    business: Business, state: FlowState, wish: Wish, moment: Moment
+) -> tuple[FlowState, list[Action]]:
+    """What is to be done beside the call is part of its state: journalled with it, it is done once."""
+    to = business.transfers[wish.target].number if wish.target else moment.caller
+    number = len(state.orders) + 1
+    if to is None or number > MAX_ORDERS:
+        return state, []
+    order = Order(order_key(business.id, moment.call_id, number), wish.kind, to, wish.text, wish.due)
+    return replace(state, orders=(*state.orders, order)), [order]
+
+
+def _left(business: Business, state: FlowState, leave: Errand) -> tuple[FlowState, Action]:
+    """The call leaves our stream: to people, or to be recorded or kept in a line by the telephone network."""
+    first = leave.ringing[0] if leave.ringing else ""
+    trip = Trip(state.trip.no + 1, leave.ringing, leave.after)
+    state = replace(state, ended=leave.ended, target=first, trip=trip)
+    if not first:
+        return state, Leave(leave.say)
+    target = business.transfers[first]
+    words = leave.say or text_in(target.say, state.language or business.language)
+    return state, Transfer(first, target.number, words)
 
 
 def transferred(business: Business, state: FlowState, name: str) -> Step:
     """Connect the caller to one of the business's targets."""
-    return Step(*_transferred(business, state, name, "", state.language))
+    state, done = _left(business, state, Errand(TRANSFERRED, (name,)))
+    return Step(state, (done,))
 
 
 # -- what a node may know ------------------------------------------------------------------------------------
@@ -292,7 +316,8 @@ def transferred(business: Business, state: FlowState, name: str) -> Step:
 def here(business: Business, state: FlowState, moment: Moment) -> Here:
     """The node's view of the call."""
     language = state.language or business.language
-    now = moment.now.astimezone(ZoneInfo(business.timezone)) if moment.now is not None else None
+    zone = ZoneInfo(business.timezone)
+    now = moment.now.astimezone(zone) if moment.now is not None else None
     kinds = kinds_of_slots(business)
     return Here(
         language=language,
@@ -305,6 +330,8 @@ def here(business: Business, state: FlowState, moment: Moment) -> Here:
         is_open=lambda name: open_by(name, business.hours, moment.overrides, now, business.timezone),
         spoken={name: _sounds(value, kinds.get(name), language) for name, value in state.slots.items()},
         progress=state.progress,
+        next_open=lambda name: business.hours[name].next_open(now, zone) if now is not None else None,
+        on_duty=lambda name: business.rotas[name].on_duty(now, zone) if now is not None else (),
     )
 
 

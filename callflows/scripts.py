@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
+from callflows.away import Came
 from callflows.conversation import Conversation, Reaction
 from callflows.document import Document, read_document
 from callflows.engine import Moment
@@ -18,7 +19,7 @@ from callflows.model import Business
 from callflows.parse import read_files
 from callflows.part import Part
 
-_DOINGS = ("press", "say", "wait", "call", "answer", "fails")
+_DOINGS = ("press", "say", "wait", "call", "answer", "fails", "result")
 Keys = Annotated[str, Field(pattern=r"^[0-9*#]{1,40}$")]
 
 
@@ -36,6 +37,9 @@ class TestStep(Part):
     wait: bool = Field(False, description="The caller says and presses nothing.")
     call: Line | None = Field(None, description="A function the speech model calls: leave_booking, hang_up.")
     arguments: str = Field("", max_length=4_000, description="Its arguments as JSON text.")
+    result: Came | None = Field(
+        None, description="What came of the call while it was with somebody else: busy, no_answer, reached."
+    )
     answer: Any = Field(None, description="What the tool that is awaited answers: a mapping.")
     fails: bool = Field(False, description="The tool that is awaited does not answer.")
     sent: Annotated[tuple[Line, ...], BeforeValidator(_listed)] = Field(
@@ -46,7 +50,7 @@ class TestStep(Part):
     )
     node: Name | None = None
     slots: dict[Name, str] = Field({}, description="Values as text; a secret is •••.")
-    ended: Literal["hung_up", "transferred", "no"] | None = None
+    ended: Literal["hung_up", "transferred", "voicemail", "no"] | None = None
     target: Name | None = None
     language: Language | None = None
     refused: bool = Field(False, description="The function must be refused.")
@@ -163,6 +167,8 @@ def _done(call: Conversation, step: TestStep) -> Reaction:
         return call.call(step.call, step.arguments)
     if step.answer is not None or step.fails:
         return call.answer(step.answer, is_failed=step.fails)
+    if step.result is not None:
+        return call.result(step.result)
     return call.wait() if step.wait else Reaction()
 
 

@@ -4,11 +4,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from callflows.away import AWAY, Trip, trip_of
 from callflows.model import Business
 from callflows.nodes.base import Progress
+from callflows.orders import Order, orders_json, orders_of
 
 STATE_VERSION = 1
 NO_PROGRESS = Progress()
+NO_TRIP = Trip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +29,9 @@ class Using:
 
 @dataclass(frozen=True, slots=True)
 class FlowState:
-    """Where a call stands. `ended` is empty while the flow goes on, then `transferred` or `hung_up`.
+    """Where a call stands. `ended` is empty while our stream has the call, then `transferred` or `hung_up`.
 
-    `target` names the transfer target once transferred; `language` is empty for the business's own.
+    `target` names the (first) transfer target once transferred; `language` is empty for the business's own.
     """
 
     version: int
@@ -49,6 +52,13 @@ class FlowState:
     """What was gathered is so old that the caller is to confirm it."""
     secrets: dict[str, Any] = field(default_factory=dict, hash=False, repr=False)
     """Lost when another process takes the call: they are asked for again, never written down."""
+    trip: Trip = NO_TRIP
+    orders: tuple[Order, ...] = ()
+    """What is to be done beside the call; each counts once."""
+
+    def is_away(self) -> bool:
+        """The call has left our stream, and may come back."""
+        return self.ended in AWAY
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON-compatible dict, without secrets and without keys half entered."""
@@ -65,6 +75,10 @@ class FlowState:
             stored["uses"] = self.uses
         if self.using is not None:
             stored["using"] = asdict(self.using)
+        if self.orders:
+            stored["orders"] = orders_json(self.orders)
+        if self.trip.no:
+            stored["trip"] = self.trip.to_json()
         progress = asdict(self.progress)
         del progress["keys"]
         if any(progress.values()) or progress["candidate"] is not None:
@@ -98,6 +112,8 @@ class FlowState:
             cls.from_json(stored["offered"], business) if isinstance(stored.get("offered"), dict) else None,
             taken_up=stored.get("taken_up") is True,
             is_old=stored.get("is_old") is True,
+            orders=orders_of(stored.get("orders")),
+            trip=trip_of(stored.get("trip"), business.transfers),
         )
 
 

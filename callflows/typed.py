@@ -1,5 +1,6 @@
 """Typed values out of JSON that somebody else wrote: a speech model's arguments, a tool's answer. Never trusted."""
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import date, time
@@ -13,6 +14,7 @@ from callflows.part import Part
 from callflows.understand import Kind
 
 MAX_TEXT = 500
+_MAX_JSON = 10_000
 _MAX_LISTED = 20
 _MAIL = re.compile(r"[a-z0-9][a-z0-9._%+\-]{0,63}@(?:[a-z0-9](?:[a-z0-9\-]{0,61}[a-z0-9])?\.)+[a-z]{2,24}")
 _NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,6})?")
@@ -158,3 +160,14 @@ _SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     "choice": {"type": "string"},
     "digits": {"type": "string", "form": "digits only"},
 }
+
+
+def json_object(text: str) -> dict[str, Any] | None:
+    """The JSON object in `text`; an empty text is an empty object. None for anything else."""
+    if len(text) > _MAX_JSON:
+        return None
+    try:
+        value = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

@@ -53,6 +53,8 @@ class CallEnd:
     reason: do.EndReason | None
     say: str = ""
     target: str = ""
+    left: do.TransferCall | None = field(default=None, compare=False)
+    """With it, where the flow of a transferred call stands."""
 
 
 def no_prompts(path: str) -> bytes:
@@ -116,7 +118,7 @@ class Call:
         self._writes: asyncio.Queue[Write | None] = asyncio.Queue()
         self._ended: asyncio.Future[CallEnd] = asyncio.get_running_loop().create_future()
         self._ended_ms: float | None = None
-        self._target = ""
+        self._transfer_to: do.TransferCall | None = None
         self._used: set[str] = set()
         """Keys of tools that were used here: each counts once."""
         self._group: asyncio.TaskGroup | None = None
@@ -352,11 +354,12 @@ class Call:
         self._writes.put_nowait(lambda: self._around.journal.save_snapshot(command.snapshot))
 
     def _transfer(self, command: do.TransferCall) -> None:
-        self._target = command.target
+        self._transfer_to = command
 
     def _end_call(self, command: do.EndCall) -> None:
         self._writes.put_nowait(lambda: self._around.journal.end(command.reason))
-        self._finish(CallEnd(command.reason, command.say, self._target))
+        left = self._transfer_to
+        self._finish(CallEnd(command.reason, command.say, left.target if left is not None else "", left))
 
     def _leave(self, _: do.LeaveCall) -> None:
         self._finish(CallEnd(None))

@@ -16,6 +16,7 @@ from ivr.callers import enrol_caller, forget_caller, keep_caller, share_caller, 
 from ivr.errors import CallthreadError, ConfigError
 from ivr.flows_cli import flows_app
 from ivr.jobs import run_jobs
+from ivr.messages_cli import print_messages, save_message
 from ivr.numbers import connect_number, list_numbers
 from ivr.operate import CostQuery, migrate_database, print_call, print_calls, print_costs
 from ivr.override import set_hours
@@ -36,9 +37,11 @@ db_app = typer.Typer(help="The database's schema.", no_args_is_help=True)
 numbers_app = typer.Typer(
     help="The telephone numbers of your Twilio account, and where their calls go.", no_args_is_help=True
 )
+voicemail_app = typer.Typer(help="Messages that callers left.", no_args_is_help=True)
 callers_app = typer.Typer(help="What is kept of a caller, and its erasure.", no_args_is_help=True)
 app.add_typer(flows_app, name="flows")
 app.add_typer(callers_app, name="callers")
+app.add_typer(voicemail_app, name="voicemail")
 app.add_typer(numbers_app, name="numbers")
 app.add_typer(calls_app, name="calls")
 app.add_typer(db_app, name="db")
@@ -197,6 +200,31 @@ def flows_override(
     closed --until 2026-12-24T18:00
     """
     _run(set_hours(_settings(), out, business, state, hours, until))
+
+
+@voicemail_app.command("list")
+def voicemail_list(
+    business: BusinessId,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="So many, newest first.")] = 20,
+) -> None:
+    """List a business's messages: recording, time, length, and what was said where that is written.
+
+    Example: ivr voicemail list --business northside-plumbing
+    """
+    _run(print_messages(_settings(), out, business, limit))
+
+
+@voicemail_app.command("save")
+def voicemail_save(
+    recording: Annotated[str, typer.Argument(help="The recording, as `ivr voicemail list` shows it.")],
+    file: Annotated[Path, typer.Argument(help="The WAV file to write.")],
+    business: BusinessId,
+) -> None:
+    """Write a message's recording to a file.
+
+    Example: ivr voicemail save RE0123 message.wav --business northside-plumbing
+    """
+    _run(save_message(_settings(), out, business, recording, file))
 
 
 @callers_app.command("show")

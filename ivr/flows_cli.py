@@ -9,10 +9,11 @@ from zoneinfo import ZoneInfo
 import typer
 from rich.console import Console
 
+from callflows.away import Came
 from callflows.check import check_paths
 from callflows.conversation import Conversation, Reaction, where
 from callflows.diagram import differences, mermaid
-from callflows.engine import HangUp, Moment, Moved, Say, SetHours, Told, Transfer, UseTool
+from callflows.engine import HangUp, Leave, Moment, Moved, Order, Say, SetHours, Told, Transfer, UseTool
 from callflows.faults import FlowErrors
 from callflows.fields import e164
 from callflows.model import Business
@@ -29,7 +30,8 @@ out = Console(highlight=False)
 
 _HELP = (
     "Type what the caller says, or keys (0-9 * #). Empty line: silence. /call NAME {JSON}: the model's function. "
-    "/answer {JSON}, /fail: what the tool comes to that is awaited. /quit"
+    "/answer {JSON}, /fail: what the tool comes to that is awaited. "
+    "/result busy: what came of a transfer. /quit"
 )
 
 
@@ -146,7 +148,7 @@ def simulate(
     call = Conversation(business, _moment(business, at, from_))
     _print(_HELP)
     _react(call, call.begin())
-    while not call.state.ended:
+    while not call.state.ended or call.state.is_away():
         try:
             line = input("> ").strip()
         except EOFError:
@@ -178,6 +180,12 @@ def _typed(call: Conversation, line: str) -> Reaction:
             return call.answer(json.loads(line.removeprefix("/answer")))
         except ValueError:
             return Reaction(refusal='not JSON; like /answer {"free": true}')
+    if line.startswith("/result "):
+        word = line.removeprefix("/result ").strip()
+        if word not in set(Came):
+            _print(f"  /result is one of {', '.join(Came)}")
+            return Reaction()
+        return call.result(Came(word))
     if not line:
         return call.wait()
     return call.press(line) if set(line) <= set("0123456789*#") else call.say(line)
@@ -194,6 +202,10 @@ def _react(call: Conversation, reaction: Reaction) -> None:
                 _print(f"  says: {text}{f' ({audio})' if audio else ''}")
             case Transfer(target, number, say):
                 _print(f"  says: {say or '(connecting)'}\n  transfers to {target}, {number}")
+            case Leave(say):
+                _print(f"  says: {say}\n  leaves the call to the telephone network ({call.state.ended})")
+            case Order(_, kind, to, text, due):
+                _print(f"  orders {kind} to {to}{f' at {due}' if due else ''}{f': {text}' if text else ''}")
             case HangUp(say):
                 _print(f"  says: {say or '(goodbye)'}\n  hangs up")
             case UseTool(_, tool):

@@ -8,13 +8,20 @@ from pathlib import Path
 
 from callflows.parse import load_folder
 from ivr.adapters.outgoing_http import OutgoingHttp
+from ivr.adapters.twilio_outward import TwilioOutward
+from ivr.adapters.twilio_recordings import TwilioRecordings
 from ivr.callers import ledger_path
 from ivr.foundations import audio_store, database, embedding_model, embedding_process, flow_folder
+from ivr.mail import Mailer
+from ivr.orders import Orders
 from ivr.settings import Settings
 from ivr.shelf import FlowShelf
 from ivr.toolbox import FlowSecrets
+from ivr.voicemail import Messages
 from ivr.webhooks import WebhookSender
+from memory.audio_store import AudioStore
 from memory.embed import Embedder
+from memory.jobqueue import ORDER, VOICEMAIL
 from memory.jobs import JobTools, run_worker
 from memory.ledger import Ledger
 from memory.store import Store
@@ -36,14 +43,20 @@ async def run_jobs(settings: Settings, embedding_socket: Path | None) -> None:
         shelf = FlowShelf(flow_folder(settings))
         sender = WebhookSender(shelf, http, FlowSecrets(settings.flow_environment))
         ledger = Ledger(ledger_path(settings))
+        audio = audio_store(settings)
+        others = {
+            VOICEMAIL: messages(settings, store, audio).deliver,
+            ORDER: orders(settings, store).carry_out,
+        }
         tools = JobTools(
             store,
             summariser(settings),
             embedder,
-            audio_store(settings),
+            audio,
             retention(settings),
             sender,
             ledger.add,
+            others,
         )
         await run_worker(url, tools, stop)
 
@@ -54,6 +67,29 @@ async def _embedder(stack: AsyncExitStack, settings: Settings, socket: Path | No
         return process.client() if process else None
     model = embedding_model(settings)
     return Embedder(socket, model.name) if model else None
+
+
+def messages(settings: Settings, store: Store, audio: AudioStore) -> Messages:
+    """The work on callers' messages."""
+    token, smtp = settings.twilio_auth_token, settings.smtp_url
+    recordings = TwilioRecordings(
+        settings.twilio_account_sid,
+        token.get_secret_value() if token is not None else None,
+        settings.twilio_api_base_url,
+    )
+    mailer = Mailer(smtp.get_secret_value(), settings.mail_from) if smtp is not None else None
+    return Messages(store, audio, recordings, lambda: load_folder(flow_folder(settings)).businesses, mailer)
+
+
+def orders(settings: Settings, store: Store) -> Orders:
+    """The work on what was ordered beside calls."""
+    token = settings.twilio_auth_token
+    outward = TwilioOutward(
+        settings.twilio_account_sid,
+        token.get_secret_value() if token is not None else None,
+        settings.twilio_api_base_url,
+    )
+    return Orders(store, outward, settings.public_url or "")
 
 
 def retention(settings: Settings) -> dict[str, timedelta]:

@@ -10,10 +10,9 @@ import structlog
 from pydantic import SecretStr
 
 from callflows import engine
-from callflows.faults import FlowErrors
 from callflows.model import Business
-from callflows.parse import parse_text
 from callflows.survivors import taken_up
+from ivr.begun import as_begun
 from ivr.billing import Bill
 from ivr.call import Call, CallEnd, NoTools, Surroundings, no_prompts
 from ivr.core.commands import ReportTurn
@@ -29,7 +28,7 @@ from ivr.pacing import MonotonicClock, Pacer
 from ivr.pins import Pins
 from ivr.ports import CallerLink, ModelLink, Tools
 from ivr.preloading import Preloading
-from ivr.registry import NOBODY_ANSWERED, Registry
+from ivr.registry import Registry
 from ivr.remembering import Claim, Prices, StoreJournal, StoreRecall, in_our_terms, trust_of
 from ivr.shelf import Flows
 from ivr.spending import Budgets, Meter
@@ -276,7 +275,7 @@ class Reception:
     async def _beginning(self, business: Business, row: CallRow | None) -> Beginning:
         if row is None:
             raise CallTakenOver("the call was forgotten")
-        business = await self._as_begun(business, row)
+        business = await as_begun(self._parts.book, self._parts.store, row) or business
         overrides = await overrides_of(self._parts.store, business, datetime.now(UTC))
         if row.snapshot is None:
             await self._parts.registry.liveness.settle(business.id, row.caller)
@@ -292,8 +291,8 @@ class Reception:
             fresh,
             flow=again.state,
             first=again.actions,
-            opening=restored.opening or LINE_BROKE,
-            was_transferred=restored.opening == NOBODY_ANSWERED,
+            opening=LINE_BROKE if restored.opening is None else restored.opening,
+            was_transferred=flow.trip.no > 0,
             resumed=restored.resumed,
             exchange_no=max(
                 restored.exchange_no, await self._parts.store.next_exchange_no(row.call_sid, LATE)
@@ -302,19 +301,6 @@ class Reception:
             silence_ms=restored.silence_ms,
         )
         return Beginning(setup, row.resumed_from)
-
-    async def _as_begun(self, business: Business, row: CallRow) -> Business:
-        """The business as its file was when this call began; as it is now, if that is not to be had."""
-        if row.flow_hash == self._parts.book.hash_of(business.id):
-            return business
-        text = await self._parts.store.get_flow(row.flow_hash)
-        try:
-            if text is None:
-                return business
-            return await asyncio.to_thread(parse_text, text, f"{business.id} as the call began")
-        except FlowErrors:  # written for an older release
-            log.warning("older_flow_unreadable", business=business.id)
-            return business
 
     async def _standing(self, business: Business, row: CallRow) -> Standing:
         """Who this caller seems to be, before they have said a word."""
@@ -342,7 +328,7 @@ class Reception:
             return None
         if not await self._parts.store.mark_resumed(row.call_sid, dropped.call_sid):
             return None
-        before = await self._as_begun(business, dropped)
+        before = await as_begun(self._parts.book, self._parts.store, dropped) or business
         flow = engine.FlowState.from_json(taken_up(restored.flow_json, before, business), business)
         log.info("call_offered", from_call=dropped.call_sid, node=flow.node)
         setup = _taken_back(fresh, flow, dropped.last_activity_at)

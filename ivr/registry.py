@@ -4,18 +4,25 @@ import asyncio
 import math
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from callflows.engine import FlowState, Moment, language
+import structlog
+
+from callflows import engine
+from callflows.engine import Came, FlowState, Moment, language
 from callflows.model import Business
+from callflows.state import STATE_VERSION
 from ivr import bykeys
+from ivr.begun import as_begun
 from ivr.call import CallEnd
 from ivr.core.commands import EndReason
 from ivr.core.setup import restore, snapshot_of
 from ivr.errors import StorageUnavailable
 from ivr.liveness import Liveness
+from ivr.outcomes import came_of, down_of, outcome_of
+from ivr.override import overrides_of
 from ivr.ports import Telephony
 from ivr.remembering import in_our_terms, trust_of
 from ivr.rescue import Rescue
@@ -24,23 +31,24 @@ from ivr.shelf import Flows
 from ivr.web.deps import (
     AskKeys,
     BusinessInfo,
-    ByKeys,
+    DialReport,
     Ended,
     GoOn,
     OpenResult,
     Outcome,
+    RecordingReport,
     StatusReport,
     TransferTo,
+    Whispered,
 )
 from memory.calls import CallRow, CallStatus
-from memory.model import Owner
+from memory.model import CallSnapshot, Owner
 from memory.store import Store
+
+log = structlog.get_logger()
 
 KEEP_ENDS = 1_000
 KNOWN_END_WAIT_S = 0.3
-NOBODY_ANSWERED = "What else can I do for you?"
-"""After a transfer that reached nobody; that it did not is said before."""
-NOT_REACHED = ("busy", "no-answer", "failed", "canceled")
 
 
 class Businesses:
@@ -195,33 +203,69 @@ class Registry:
             case bykeys.Left(say, is_done=True):
                 return Ended(say)
             case _:
-                return self._down(business, say="")
+                return down_of(business, say="")
 
-    async def transfer_result(self, call_sid: str, dial_status: str) -> Outcome:
-        """A dial that reached nobody gives the caller back to the conversation (B061)."""
-        if dial_status not in NOT_REACHED:
-            return Ended()
+    async def transfer_result(self, report: DialReport) -> Outcome:
+        """A dial that reached nobody: the next number, or the caller is given back to the flow (B061)."""
+        self._ends.pop(report.call_sid, None)
+        async with in_our_terms():
+            row = await self._store.get_call(report.call_sid)
+            return Ended() if row is None else await self._after(row, report.leg, came_of(report))
+
+    async def message_left(self, call_sid: str, leg: int, *, is_empty: bool, call_over: bool) -> Outcome:
+        """See the protocol."""
         self._ends.pop(call_sid, None)
+        came = Came.HUNG_UP if call_over else Came.EMPTY if is_empty else Came.RECORDED
         async with in_our_terms():
             row = await self._store.get_call(call_sid)
-            if row is None or row.status is not CallStatus.TRANSFERRED:
-                return Ended()
-            restored = restore(row.snapshot)
-            business = self._book.businesses.get(row.business_id)
-            if business is None:
-                return Ended()
-            flow = replace(FlowState.from_json(restored.flow_json, business), ended="", target="")
-            snapshot = snapshot_of(
-                flow,
-                restored.exchange_no,
-                restored.speed,
-                restored.silence_ms,
-                resumed=restored.resumed,
-                standing=restored.standing,
-                opening=NOBODY_ANSWERED,
+            return Ended() if row is None else await self._after(row, leg, came)
+
+    async def recording(self, report: RecordingReport) -> None:
+        """See the protocol."""
+        async with in_our_terms():
+            is_known = await self._store.note_voicemail(
+                report.call_sid,
+                report.recording_sid,
+                duration_s=report.duration_s,
+                transcript=report.transcript,
+                wants_text=report.wants_text,
             )
-            await self._store.reopen_call(call_sid, snapshot)
-        return GoOn()
+        if not is_known:
+            log.warning("message_of_unknown_call", recording_sid=report.recording_sid)
+
+    async def whisper(self, call_sid: str) -> Whispered | None:
+        """See the protocol."""
+        async with in_our_terms():
+            row = await self._store.get_call(call_sid)
+            business = None if row is None else await as_begun(self._book, self._store, row)
+        if row is None or business is None:
+            return None
+        told = engine.whisper(business, _flow_of(row, business))
+        return None if told is None else Whispered(told.text, told.accept, told.language)
+
+    async def _after(self, row: CallRow, leg: int, came: Came) -> Outcome:
+        """Let the flow go on with what came of the call's time away, once: who asks again is told the same."""
+        business = await as_begun(self._book, self._store, row)
+        if business is None:
+            return Ended()
+        flow = _flow_of(row, business)
+        if row.status is CallStatus.FAILED:  # without a model it went to a person, who was not there
+            return Ended()
+        if row.status is not CallStatus.TRANSFERRED or leg not in (0, flow.trip.no):
+            return outcome_of(business, row.status, flow)
+        now = datetime.now(ZoneInfo(business.timezone))
+        overrides = await overrides_of(self._store, business, now)
+        moment = engine.Moment(now, row.caller, overrides, row.call_sid)
+        step = engine.returned(business, flow, came, moment)
+        if step.state == flow:
+            return Ended()
+        if not await self._store.return_call(row.call_sid, row.snapshot, *_written(business, row, step)):
+            later = await self._store.get_call(row.call_sid)  # somebody was faster
+            return self._outcome_of_row(later or row)
+        status = _status_of(step.state)
+        if status is CallStatus.FINISHED:
+            return Ended(engine.farewell(step))
+        return outcome_of(business, status, step.state)
 
     async def spend_token(self, nonce: str, call_sid: str, expires_at: int) -> bool:
         """See the protocol."""
@@ -236,31 +280,40 @@ class Registry:
             return
         if end.reason is EndReason.FINISHED:
             self.rescue.finished(call_sid)
-        outcome = self._outcome(business_id, CallStatus(end.reason.value), end.target)
-        self._ends[call_sid] = KnownEnd(outcome, epoch)
+        business = self._book.businesses.get(business_id)
+        flow = (end.left and end.left.flow) or FlowState(STATE_VERSION, "")
+        self._ends[call_sid] = KnownEnd(outcome_of(business, CallStatus(end.reason.value), flow), epoch)
         if len(self._ends) > KEEP_ENDS:
             self._ends.popitem(last=False)
 
     def _outcome_of_row(self, row: CallRow) -> Outcome:
-        business, target = self._book.businesses.get(row.business_id), ""
-        if business is not None and row.status is CallStatus.TRANSFERRED:
-            target = FlowState.from_json(restore(row.snapshot).flow_json, business).target
-        return self._outcome(row.business_id, row.status, target)
-
-    def _outcome(self, business_id: str, status: CallStatus, target: str) -> Outcome:
-        if status is CallStatus.ACTIVE:
-            return GoOn()
-        business = self._book.businesses.get(business_id)
+        business = self._book.businesses.get(row.business_id)
         if business is None:
-            return Ended()
-        if status is CallStatus.TRANSFERRED and target in business.transfers:
-            return TransferTo(business.transfers[target].number)
-        if status is CallStatus.FAILED:
-            say = business.on_model_down.say
-            return ByKeys(say) if business.on_model_down.keys else self._down(business, say)
-        return Ended()
+            return outcome_of(None, row.status, FlowState(STATE_VERSION, ""))
+        return outcome_of(business, row.status, _flow_of(row, business))
 
-    def _down(self, business: Business, say: str) -> Outcome:
-        """The last that is left without a model."""
-        target = business.on_model_down.transfer
-        return TransferTo(business.transfers[target].number, say) if target else Ended(say)
+
+def _flow_of(row: CallRow, business: Business) -> FlowState:
+    return FlowState.from_json(restore(row.snapshot).flow_json, business)
+
+
+def _status_of(flow: FlowState) -> CallStatus:
+    if flow.is_away():
+        return CallStatus.TRANSFERRED
+    return CallStatus.FINISHED if flow.ended else CallStatus.ACTIVE
+
+
+def _written(business: Business, row: CallRow, step: engine.Step) -> tuple[CallSnapshot, CallStatus]:
+    """What is journalled of a call that is back, or has left again, and what it counts as."""
+    status, before = _status_of(step.state), restore(row.snapshot)
+    opening = engine.opening(business, step) if status is CallStatus.ACTIVE else None
+    snapshot = snapshot_of(
+        step.state,
+        before.exchange_no,
+        before.speed,
+        before.silence_ms,
+        resumed=before.resumed,
+        standing=before.standing,
+        opening=opening,
+    )
+    return snapshot, status

@@ -158,6 +158,13 @@ def _env(name: str, default: Any, example: str, **limits: Any) -> Any:
     return Field(default=default, validation_alias=name, examples=[example], **limits)
 
 
+def _smtp_url(value: SecretStr) -> SecretStr:
+    parts = urlsplit(value.get_secret_value())
+    if parts.scheme not in ("smtp", "smtps") or not parts.hostname:
+        raise ValueError("must begin with smtp:// or smtps:// and name a host")
+    return value
+
+
 class Settings(BaseSettings):
     """Everything the operator chose. Make it with `Settings.load()`; secrets never show in `repr`."""
 
@@ -206,6 +213,10 @@ class Settings(BaseSettings):
     voice_profile: Annotated[Path, AfterValidator(_file)] | None = _env(
         "IVR_VOICE_PROFILE", None, "./voices.toml"
     )
+    smtp_url: Annotated[SecretStr, AfterValidator(_smtp_url)] | None = _env(
+        "IVR_SMTP_URL", None, "smtp://user:password@mail.example.com:587"
+    )
+    mail_from: str = _env("IVR_MAIL_FROM", "callthread@localhost", "calls@example.com")
     reasoning_effort: Literal["minimal", "low", "medium", "high", "xhigh"] = _env(
         "IVR_REASONING_EFFORT", "minimal", "minimal"
     )
@@ -307,6 +318,7 @@ class Settings(BaseSettings):
             self.openai_api_key,
             self.database_url,
             self.pin_pepper,
+            self.smtp_url,
             *(SecretStr(token) for token in self.subaccounts.values()),
         )
         named = (value for name, value in self.flow_environment.items() if _SECRET_NAME.search(name))

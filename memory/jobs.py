@@ -5,7 +5,7 @@ Every job can be run twice with the same result, and takes surrogate ids only.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -43,6 +43,7 @@ SWEEP_AFTER = timedelta(hours=24)
 KEEP_FINISHED_JOBS_H = 24
 STOP_WAIT_S = 20
 RECONNECT_WAIT_S = 2.0
+_NO_OTHERS: Mapping[str, Callable[..., Awaitable[None]]] = {}
 POOL_WAIT_S = 5.0
 
 
@@ -61,6 +62,8 @@ class JobTools:
     """Tells businesses' systems; None: nobody is told."""
     on_forgotten: Callable[[Erasure], None] = field(default=lambda _: None)
     """Told of each caller who was erased because they had asked for it: the ledger notes it. May raise `OSError`."""
+    others: Mapping[str, Callable[..., Awaitable[None]]] = field(default_factory=dict)
+    """Work that is not memory's, by the name of its job; called with the job's arguments, and again if it raises."""
 
     @property
     def model(self) -> str:
@@ -191,7 +194,9 @@ async def requeue_stalled(app: App) -> int:
     return len(stalled)
 
 
-def make_app(url: str, *, periodic: bool = True) -> App:
+def make_app(
+    url: str, *, periodic: bool = True, others: Mapping[str, Callable[..., Awaitable[None]]] = _NO_OTHERS
+) -> App:
     """A procrastinate app on this database, with all jobs (upkeep too, if `periodic`); not open yet."""
     connector = PsycopgConnector(conninfo=conninfo_of(url), min_size=1, max_size=4, timeout=POOL_WAIT_S)
     app = App(connector=connector)
@@ -200,6 +205,8 @@ def make_app(url: str, *, periodic: bool = True) -> App:
     add(name=REFRESH_THREAD, retry=RETRY)(_refresh_thread)
     add(name=EMBED_FACTS, retry=RETRY)(_embed_facts)
     add(name=SEND_NOTICE, retry=RETRY)(_send_notice)
+    for name, work in others.items():
+        app.task(name=name, queue=QUEUE, retry=RETRY)(work)
     if periodic:
         _add_upkeep(app)
     return app
@@ -233,14 +240,14 @@ async def run_worker(
 
 async def run_pending(url: str, tools: JobTools) -> None:
     """Run what is queued now and come back."""
-    app = make_app(url, periodic=False)
+    app = make_app(url, periodic=False, others=tools.others)
     async with app.open_async():
         # One at a time: a second slot would find the queue empty and leave while the first still adds to it.
         await app.run_worker_async(**_options(tools, concurrency=1), wait=False, listen_notify=False)
 
 
 async def _work(url: str, tools: JobTools, stop: asyncio.Event, concurrency: int) -> None:
-    app = make_app(url)
+    app = make_app(url, others=tools.others)
     async with app.open_async():
         worker = asyncio.create_task(app.run_worker_async(**_options(tools, concurrency)))
         stopped = asyncio.create_task(stop.wait())

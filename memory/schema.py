@@ -294,6 +294,50 @@ business_facts = Table(
     Index(None, "embedding", postgresql_using="hnsw", postgresql_ops={"embedding": "vector_cosine_ops"}),
 )
 
+# Messages that callers left, by Twilio's RecordingSid.
+voicemails = Table(
+    "voicemails",
+    metadata,
+    Column("business_id", Text, nullable=False),
+    Column("recording_sid", Text, nullable=False),
+    Column("call_sid", Text, nullable=False),
+    Column("duration_s", Integer, nullable=False, server_default="0"),
+    Column("wants_text", Boolean, nullable=False, server_default=text("false")),
+    _text("transcript"),
+    _text("audio_path"),
+    _time("created_at"),
+    Column("told_at", DateTime(timezone=True)),
+    PrimaryKeyConstraint("business_id", "recording_sid"),
+    ForeignKeyConstraint(
+        ["business_id", "call_sid"], ["calls.business_id", "calls.call_sid"], ondelete="CASCADE"
+    ),
+    Index(None, "business_id", "call_sid"),
+)
+
+# What is to be done beside a call, by the key that makes it count once: text messages, calls back.
+orders = Table(
+    "orders",
+    metadata,
+    Column("business_id", Text, nullable=False),
+    Column("order_key", Text, nullable=False),
+    Column("call_sid", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("to_number", Text, nullable=False),
+    _text("body"),
+    _time("due_at"),
+    Column("status", Text, nullable=False, server_default="due"),
+    _text("sid"),
+    _time("created_at"),
+    _time("begun_at", nullable=True),
+    PrimaryKeyConstraint("business_id", "order_key"),
+    ForeignKeyConstraint(
+        ["business_id", "call_sid"], ["calls.business_id", "calls.call_sid"], ondelete="CASCADE"
+    ),
+    CheckConstraint("status IN ('due', 'begun', 'done', 'refused', 'failed')", name="status"),
+    Index(None, "business_id", "call_sid"),
+    Index(None, "business_id", "to_number", "begun_at"),
+)
+
 # Callers who were erased, without saying who they were, and the key that their hashes are made with.
 erasures = Table(
     "erasures",

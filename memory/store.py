@@ -7,11 +7,13 @@ from memory.store_costs import CostStore
 from memory.store_erasure import ErasureStore
 from memory.store_facts import FactStore
 from memory.store_notices import HoursOverride, Notice, NoticeStore
+from memory.store_orders import OrderRow, OrderStore
 from memory.store_pages import AudioPaths, PageStore, PageVectors, StoredPage
 from memory.store_search import SearchStore
 from memory.store_strip import StripStore
 from memory.store_threads import ThreadRow, ThreadStore
 from memory.store_turns import TurnRecord, TurnStore
+from memory.store_voicemail import Voicemail, VoicemailStore
 
 __all__ = [
     "WORKER_PREFIX",
@@ -19,11 +21,13 @@ __all__ = [
     "CallerScan",
     "HoursOverride",
     "Notice",
+    "OrderRow",
     "PageVectors",
     "Store",
     "StoredPage",
     "ThreadRow",
     "TurnRecord",
+    "Voicemail",
 ]
 
 
@@ -34,11 +38,13 @@ class Store(
     ErasureStore,
     FactStore,
     NoticeStore,
+    OrderStore,
     PageStore,
     SearchStore,
     StripStore,
     ThreadStore,
     TurnStore,
+    VoicemailStore,
 ):
     """Calls, pages, threads, business facts and notices in one database. Every method is one transaction.
 

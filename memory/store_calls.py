@@ -12,6 +12,7 @@ from memory.database import Database, check_business, clean_json
 from memory.errors import CallOver, StaleEpoch, UnknownCall
 from memory.model import CallSnapshot, Trust
 from memory.schema import calls, flow_documents, pages, spent_tokens
+from memory.store_orders import note_orders
 
 SETTLED = (CallStatus.FINISHED, CallStatus.TRANSFERRED)
 """Ways to end that leave nothing to resume."""
@@ -97,7 +98,7 @@ class CallStore(Database):
 
         Raises: `StaleEpoch`, `UnknownCall`.
         """
-        return await self._write(call_sid, epoch, {"snapshot": snapshot_json(snapshot)})
+        return await self._write(call_sid, epoch, {"snapshot": snapshot_json(snapshot)}, snapshot)
 
     async def touch(self, call_sid: str, epoch: int) -> bool:
         """Say that the call is alive. False if it has ended. Raises: `StaleEpoch`, `UnknownCall`."""
@@ -280,7 +281,9 @@ class CallStore(Database):
             found: str | None = (await connection.execute(query)).scalar()
             return found
 
-    async def _write(self, call_sid: str, epoch: int, values: dict[str, Any]) -> bool:
+    async def _write(
+        self, call_sid: str, epoch: int, values: dict[str, Any], snapshot: CallSnapshot | None = None
+    ) -> bool:
         """Update the call for the stream that owns it. True while the call is active."""
         statement = (
             update(calls)
@@ -296,6 +299,8 @@ class CallStore(Database):
             status = (await connection.execute(statement)).scalar()
             if status is None:
                 _check_epoch(await _fetch(connection, call_sid), epoch)
+            if snapshot is not None:
+                await note_orders(connection, call_sid, snapshot)
             return bool(status == CallStatus.ACTIVE)
 
     async def _rows(self, business_id: str, query: Select[Any]) -> list[CallRow]:

@@ -26,6 +26,7 @@ from memory.schema import (
     spent_tokens,
     thread_pages,
     threads,
+    voicemails,
 )
 
 
@@ -222,7 +223,15 @@ async def _erase(connection: AsyncConnection, which: list[ColumnElement[bool]]) 
     files = await connection.execute(
         insert(doomed_files).from_select(["business_id", "path"], _paths(theirs)).returning(literal(1))
     )
-    count = len(files.all())
+    messages = select(voicemails.c.business_id, voicemails.c.audio_path).where(
+        voicemails.c.business_id == business_id,
+        voicemails.c.call_sid.in_(names),
+        voicemails.c.audio_path != "",
+    )
+    recordings = await connection.execute(
+        insert(doomed_files).from_select(["business_id", "path"], messages).returning(literal(1))
+    )
+    count = len(files.all()) + len(recordings.all())
     touched = (
         select(thread_pages.c.thread_id)
         .join(pages, pages.c.page_id == thread_pages.c.page_id)

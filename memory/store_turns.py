@@ -10,6 +10,7 @@ from memory.database import Database, check_owner
 from memory.model import CallSnapshot, Exchange, Owner, Page
 from memory.schema import calls, pages
 from memory.store_calls import snapshot_json
+from memory.store_orders import note_orders
 from memory.store_pages import PAGE_COLUMNS, page_of
 
 
@@ -69,19 +70,35 @@ class TurnStore(Database):
         kept = update(calls).where(calls.c.call_sid == call_sid, calls.c.status == CallStatus.FAILED)
         async with self.call_transaction(call_sid) as connection:
             await connection.execute(kept.values(snapshot=snapshot_json(snapshot)))
+            await note_orders(connection, call_sid, snapshot)
 
-    async def reopen_call(self, call_sid: str, snapshot: CallSnapshot) -> bool:
-        """A transferred call comes back, since nobody answered: it is active again. False for any other call."""
+    async def return_call(
+        self, call_sid: str, before: CallSnapshot | None, snapshot: CallSnapshot, status: CallStatus
+    ) -> bool:
+        """A transferred call comes back, leaves again or is over: once, by whoever saw it as it was `before`.
+
+        An active call has a new epoch, so that nothing of its earlier streams holds for it. False if it is not as
+        it was.
+        """
+        is_back = status is CallStatus.ACTIVE
         back = (
             update(calls)
-            .where(calls.c.call_sid == call_sid, calls.c.status == CallStatus.TRANSFERRED)
+            .where(
+                calls.c.call_sid == call_sid,
+                calls.c.status == CallStatus.TRANSFERRED,
+                calls.c.snapshot.is_(None) if before is None else calls.c.snapshot == snapshot_json(before),
+            )
             .values(
-                status=CallStatus.ACTIVE,
-                ended_at=None,
+                status=status,
+                ended_at=None if is_back else func.clock_timestamp(),
                 last_activity_at=func.clock_timestamp(),
+                epoch=calls.c.epoch + (1 if is_back else 0),
                 snapshot=snapshot_json(snapshot),
             )
             .returning(calls.c.call_sid)
         )
         async with self.call_transaction(call_sid) as connection:
-            return (await connection.execute(back)).first() is not None
+            if (await connection.execute(back)).first() is None:
+                return False
+            await note_orders(connection, call_sid, snapshot)
+            return True

@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from callflows.actions import HangUp, Say, SetHours
+from callflows.away import Away, Came, Errand, Trip, Whisper
+from callflows.orders import Kind
 from callflows.part import Part
 from callflows.texts import filled, text_in
 
@@ -78,6 +80,10 @@ class Here:
     spoken: Mapping[str, str]
     """What slots sound like; without the secret ones."""
     progress: Progress = Progress()
+    on_duty: Callable[[str], tuple[str, ...]] = lambda _: ()
+    """The targets on duty by a rota."""
+    next_open: Callable[[str], datetime | None] = lambda _: None
+    """When a schedule opens next; None: not within two weeks, or the time is not known."""
 
     def text(self, texts: Mapping[str, str]) -> str:
         """The text in the call's language, its slots filled in; empty if there is none."""
@@ -97,15 +103,28 @@ class Awaited:
 
 
 @dataclass(frozen=True, slots=True)
+class Wish:
+    """Something to be done beside the call, for the caller's own number unless a target is named."""
+
+    kind: Kind
+    text: str = ""
+    due: str = ""
+    """ISO time with a zone; empty: now."""
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """A node's answer: what is said, then on to `to`, or the end, or staying with `progress`."""
 
     say: tuple[Say, ...] = ()
     to: str = ""
     end: HangUp | None = None
-    target: str = ""
-    """Connect to this transfer target."""
-    target_say: str = ""
+    leave: Errand | None = None
+    """The call leaves our stream."""
+    wish: Wish | None = None
+    told: str = ""
+    """What the caller is told first of all, by whoever speaks then."""
     progress: Progress | None = None
     slots: Mapping[str, Any] = field(default_factory=dict)
     secrets: Mapping[str, Any] = field(default_factory=dict)
@@ -127,6 +146,8 @@ class NodeBase(Part):
     """Where the names of transfer targets stand."""
     SCHEDULES: ClassVar[tuple[Pattern, ...]] = ()
     """Where the names of hours stand."""
+    ROTAS: ClassVar[tuple[Pattern, ...]] = ()
+    """Where the names of rotas stand."""
     LANGUAGES: ClassVar[tuple[Pattern, ...]] = ()
     """Where languages of the business stand."""
     READS: ClassVar[tuple[Pattern, ...]] = ()
@@ -145,6 +166,9 @@ class NodeBase(Part):
     """Whether only a `verify` node whose PIN was right may lead here, by whatever way."""
     NEEDS_CALLER: ClassVar[bool] = True
     """Whether only the caller leads on from a node that waits: a circle without such a node has no end."""
+
+    LEAVES: ClassVar[bool] = False
+    """Whether a call leaves our stream from here, and may come back."""
 
     def enter(self, here: Here) -> Outcome:
         """The call has come here."""
@@ -165,6 +189,18 @@ class NodeBase(Part):
     def awaits(self, here: Here) -> Awaited | None:
         """What is waited for; None for a node that does not wait, or whose talk the model leads."""
         return None
+
+    def away(self, numbers: tuple[str, ...], here: Here) -> Away | None:
+        """What a call does that has left our stream from here, these numbers being its targets'."""
+        return None
+
+    def whispered(self, here: Here) -> Whisper | None:
+        """What who is called from here hears before they are connected, if anything."""
+        return None
+
+    def returned(self, came: Came, trip: Trip, here: Here) -> Outcome:
+        """A call that had left here is back."""
+        return Outcome()
 
 
 def walk(

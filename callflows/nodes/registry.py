@@ -7,14 +7,17 @@ from pydantic import Field
 
 from callflows.nodes.base import NodeBase
 from callflows.nodes.collect import CollectNode
-from callflows.nodes.ends import HangUpNode, TransferNode
+from callflows.nodes.ends import HangUpNode
+from callflows.nodes.later import CallbackNode, SmsNode
 from callflows.nodes.menu import MenuNode
 from callflows.nodes.override import OverrideNode
+from callflows.nodes.rings import RingNode, TransferNode
 from callflows.nodes.routes import BranchNode, HoursNode, LanguageNode
 from callflows.nodes.say import SayNode
 from callflows.nodes.talk import Talk
 from callflows.nodes.tool import ToolNode
 from callflows.nodes.verify import VerifyNode
+from callflows.nodes.voicemail import VoicemailNode
 
 AnyNode = (
     Talk
@@ -28,6 +31,10 @@ AnyNode = (
     | ToolNode
     | OverrideNode
     | TransferNode
+    | RingNode
+    | VoicemailNode
+    | SmsNode
+    | CallbackNode
     | HangUpNode
 )
 Node = Annotated[AnyNode, Field(discriminator="type")]

@@ -202,10 +202,13 @@ class SaveSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class TransferCall:
-    """Connect the caller to one of the business's own targets. `number` comes from the flow file only."""
+    """Connect the caller to one of the business's own targets. `number` comes from the flow file only; `flow` is
+    where the call then stands.
+    """
 
     target: str
     number: str
+    flow: engine.FlowState | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

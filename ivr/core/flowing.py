@@ -133,6 +133,9 @@ def _words_of(step: engine.Step) -> Sequence[OwnWords]:
             case engine.Transfer(target, number, say):
                 ending = Ending(EndReason.TRANSFERRED, target, number, say, step.state)
                 words = _with_end(words, say, ONE_MOMENT, ending)
+            case engine.Leave(say):
+                ending = Ending(EndReason.TRANSFERRED, say=say, flow=step.state)
+                words = _with_end(words, say, ONE_MOMENT, ending)
             case engine.HangUp(say):
                 words = _with_end(words, say, GOODBYE, Ending(EndReason.FINISHED, say=say, flow=step.state))
     return words

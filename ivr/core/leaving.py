@@ -31,7 +31,7 @@ class Leaving:
             self._asking.flow = ending.flow
         orders.append(self._keeping.snapshot(is_last=True))
         if ending.reason is EndReason.TRANSFERRED:
-            orders.append(TransferCall(ending.target, ending.number))
+            orders.append(TransferCall(ending.target, ending.number, ending.flow))
         say = ending.say if ending.reason is EndReason.FAILED else ""
         orders.append(EndCall(ending.reason, say))
         return orders

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from callflows import engine
 from callflows.engine import Action, FlowState, Override
 from callflows.model import Business
 from ivr.core.speaking import SpeedBy, SpeedState, VoiceProfile
@@ -93,10 +94,10 @@ def snapshot_of(
     *,
     resumed: bool,
     standing: Standing | None,
-    opening: str = "",
+    opening: str | None = None,
 ) -> CallSnapshot:
     """The journalled state, small and JSON-compatible. `silence_ms`: D_VAD if the caller asked for one; `opening`:
-    what a stream that goes on says first.
+    what a stream that goes on says first; left out, that the line broke.
     """
     state = {
         "flow": flow.to_json(),
@@ -110,7 +111,9 @@ def snapshot_of(
         state["silence_ms"] = silence_ms
     if standing is not None:
         state["standing"] = standing.to_json()
-    if opening:
+    if flow.orders:
+        state["orders"] = engine.orders_json(flow.orders)
+    if opening is not None:
         state["opening"] = opening
     return CallSnapshot(SNAPSHOT_VERSION, state)
 
@@ -123,7 +126,7 @@ class Restored:
     exchange_no: int
     speed: SpeedState
     resumed: bool
-    opening: str = ""
+    opening: str | None = None
     silence_ms: int | None = None
     standing: Standing | None = None
 
@@ -138,7 +141,7 @@ def restore(snapshot: CallSnapshot | None) -> Restored:
         int(state.get("exchange_no", 1)),
         _speed_of(state),
         bool(state.get("resumed")),
-        str(state.get("opening", "")),
+        str(state["opening"]) if "opening" in state else None,
         _silence_of(state),
         Standing.from_json(state.get("standing")),
     )

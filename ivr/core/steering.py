@@ -117,6 +117,8 @@ def _ending(step: FlowStep) -> Ending | None:
         match action:
             case engine.Transfer(target, number, say):
                 return Ending(EndReason.TRANSFERRED, target, number, say, step.state)
+            case engine.Leave(say):
+                return Ending(EndReason.TRANSFERRED, say=say, flow=step.state)
             case engine.HangUp(say):
                 return Ending(EndReason.FINISHED, say=say, flow=step.state)
     return None

@@ -8,7 +8,7 @@ import base64
 import contextlib
 import hmac
 import socket
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -22,6 +22,9 @@ from ivr.phone.machine import RestUpdate
 from ivr.phone.service import DEFAULT_ACCOUNT_SID
 
 MAX_TWIML_CHARS = 4_000
+_RECORDING_PATH = "/2010-04-01/Accounts/{account}/Recordings/{file}"
+_CALLS_PATH = "/2010-04-01/Accounts/{account}/Calls.json"
+_MESSAGES_PATH = "/2010-04-01/Accounts/{account}/Messages.json"
 _CALL_PATH = "/2010-04-01/Accounts/{account}/Calls/{call}.json"
 
 
@@ -68,11 +71,20 @@ class FakeTwilioRest:
         routes = [
             Route(_CALL_PATH, self._show, methods=["GET"]),
             Route(_CALL_PATH, self._update, methods=["POST"]),
+            Route(_CALLS_PATH, self._make("CA"), methods=["POST"]),
+            Route(_MESSAGES_PATH, self._make("SM"), methods=["POST"]),
+            Route(_RECORDING_PATH, self._recording, methods=["GET", "DELETE"]),
         ]
         self._app = Starlette(routes=routes, exception_handlers={_Refusal: _refuse})
         self._server: _Server | None = None
         self._serving: asyncio.Task[None] | None = None
         self.requests: list[tuple[str, RestUpdate]] = []
+        self.made: list[dict[str, str]] = []
+        """The forms by which calls and messages were made, in order."""
+        self.refusals: list[tuple[int, int]] = []
+        """Statuses, with Twilio's codes, that the next attempts to make something are answered with."""
+        self.recordings: dict[str, bytes] = {}
+        """What can be fetched, as WAV files, by RecordingSid; deleted ones are gone from here."""
 
     @property
     def base_url(self) -> str:
@@ -83,7 +95,7 @@ class FakeTwilioRest:
 
     @property
     def recordings_url(self) -> str:
-        """Where recordings are said to be (nothing is served there)."""
+        """Where recordings are."""
         return f"{self.base_url}/2010-04-01/Accounts/{self.account_sid}/Recordings"
 
     def register(self, call: LiveCall) -> None:
@@ -121,6 +133,33 @@ class FakeTwilioRest:
         if not call.update(update):
             raise _Refusal(404, 20_404, "The requested call is over")
         return JSONResponse(self._describe(call))
+
+    def _make(self, prefix: str) -> Callable[[Request], Awaitable[Response]]:
+        async def make(request: Request) -> Response:
+            self._authenticate(request)
+            if self.refusals:
+                status, code = self.refusals.pop(0)
+                raise _Refusal(status, code, "refused")
+            form = await request.form()
+            self.made.append({name: str(value) for name, value in form.items()})
+            return JSONResponse(
+                {"sid": f"{prefix}{len(self.made):032x}", "status": "queued"}, status_code=201
+            )
+
+        return make
+
+    async def _recording(self, request: Request) -> Response:
+        self._authenticate(request)
+        sid, _, kind = request.path_params["file"].partition(".")
+        if sid not in self.recordings or request.path_params["account"] != self.account_sid:
+            raise _Refusal(404, 20_404, "The requested resource was not found")
+        if request.method == "DELETE":
+            del self.recordings[sid]
+            return Response(status_code=204)
+        is_wav = kind == "wav"
+        return (
+            Response(self.recordings[sid], media_type="audio/x-wav") if is_wav else JSONResponse({"sid": sid})
+        )
 
     def _call(self, request: Request) -> LiveCall:
         """The call a request is about. Raises _Refusal: wrong credentials, no such call."""

@@ -66,6 +66,14 @@ class TransferTo:
     number: str
     say: str = ""
     timeout_s: int = 20
+    others: tuple[str, ...] = ()
+    """Numbers that are rung at the same time."""
+    whispers: bool = False
+    """Who answers is asked first, at our whisper URL."""
+    leg: int = 0
+    """Which dial of the call it is: comes back in its callback, so that one that comes twice is known."""
+    language: str = ""
+    """Of `say`; the business's own when empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +93,55 @@ class AskKeys:
     language: str = ""
 
 
-Outcome = GoOn | Ended | TransferTo | ByKeys | AskKeys
+@dataclass(frozen=True, slots=True)
+class RecordMessage:
+    """The caller is to leave a message after a tone. `leg`, `language`: as for a transfer."""
+
+    say: str
+    max_s: int
+    silence_s: int
+    finish: str
+    transcribe: bool
+    leg: int
+    language: str
+
+
+Outcome = GoOn | Ended | TransferTo | RecordMessage | ByKeys | AskKeys
+
+
+@dataclass(frozen=True, slots=True)
+class DialReport:
+    """How a dial went: `DialCallStatus`, `DialBridged` (`true`, `false` or nothing), and whether the caller is gone."""
+
+    call_sid: str
+    leg: int
+    status: str
+    bridged: str = ""
+    call_over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingReport:
+    """What is told of a recording: that it is there (with its length), or what was said in it."""
+
+    call_sid: str
+    recording_sid: str
+    duration_s: int = 0
+    transcript: str = ""
+    wants_text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Whispered:
+    """What who answers a transfer hears alone; by the key they take the call."""
+
+    text: str
+    accept: str
+    language: str
+
+
+OVER = frozenset({"completed", "busy", "failed", "no-answer", "canceled"})
+"""What `CallStatus` is when a call is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +158,7 @@ class StatusReport:
     @property
     def call_over(self) -> bool:
         """Whether it says that the call is over."""
-        return self.call_status in ("completed", "busy", "failed", "no-answer", "canceled")
+        return self.call_status in OVER
 
 
 class CallRegistry(Protocol):
@@ -136,8 +192,20 @@ class CallRegistry(Protocol):
         """What comes of keys in a call that goes on without a model; `None`: it just begins to."""
         ...
 
-    async def transfer_result(self, call_sid: str, dial_status: str) -> Outcome:
-        """How a dial went (`DialCallStatus`), and what comes next; `Ended` for a call nobody knows."""
+    async def transfer_result(self, report: DialReport) -> Outcome:
+        """How a dial went, and what comes next; `Ended` for a call nobody knows. Told twice, it answers twice alike."""
+        ...
+
+    async def message_left(self, call_sid: str, leg: int, *, is_empty: bool, call_over: bool) -> Outcome:
+        """The caller has left a message, or nothing; what comes next. Told twice, it answers twice alike."""
+        ...
+
+    async def recording(self, report: RecordingReport) -> None:
+        """Take note of a message: in any order, as often as it is told of."""
+        ...
+
+    async def whisper(self, call_sid: str) -> Whispered | None:
+        """What who is called for this call hears first; `None`: they are to be connected at once."""
         ...
 
     async def spend_token(self, nonce: str, call_sid: str, expires_at: int) -> bool:

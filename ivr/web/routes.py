@@ -3,10 +3,21 @@
 from starlette.applications import Starlette
 from starlette.routing import Route, WebSocketRoute
 
+from ivr.web.called import ACCEPT_PATH, CalledRoutes
 from ivr.web.deps import WebDeps
 from ivr.web.health import HealthRoutes
 from ivr.web.media import MediaRoute
-from ivr.web.voice import CONTINUE_PATH, KEYS_PATH, MEDIA_PATH, STATUS_PATH, TRANSFERRED_PATH, VoiceRoutes
+from ivr.web.voice import (
+    CONTINUE_PATH,
+    KEYS_PATH,
+    MEDIA_PATH,
+    RECORDED_PATH,
+    RECORDING_PATH,
+    STATUS_PATH,
+    TRANSFERRED_PATH,
+    WHISPER_PATH,
+    VoiceRoutes,
+)
 
 VOICE_PATH = "/twilio/voice"
 
@@ -14,6 +25,7 @@ VOICE_PATH = "/twilio/voice"
 def create_app(deps: WebDeps) -> Starlette:
     """The application. It owns no background task: a call lives in its socket's request."""
     voice, media, health = VoiceRoutes(deps), MediaRoute(deps), HealthRoutes(deps)
+    called = CalledRoutes(deps)
     return Starlette(
         routes=[
             Route(VOICE_PATH, voice.voice, methods=["POST"]),
@@ -21,6 +33,10 @@ def create_app(deps: WebDeps) -> Starlette:
             Route(STATUS_PATH, voice.status, methods=["POST"]),
             Route(KEYS_PATH, voice.keys, methods=["POST"]),
             Route(TRANSFERRED_PATH, voice.transferred, methods=["POST"]),
+            Route(RECORDED_PATH, voice.recorded, methods=["POST"]),
+            Route(RECORDING_PATH, voice.recording, methods=["POST"]),
+            Route(WHISPER_PATH, called.whisper, methods=["POST"]),
+            Route(ACCEPT_PATH, called.accept, methods=["POST"]),
             WebSocketRoute(MEDIA_PATH, media.media),
             Route("/healthz", health.healthz),
             Route("/readyz", health.readyz),

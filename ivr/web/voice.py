@@ -14,10 +14,13 @@ from ivr.web.deps import (
     AskKeys,
     BusinessInfo,
     ByKeys,
+    DialReport,
     Ended,
     GoOn,
     OpenResult,
     Outcome,
+    RecordingReport,
+    RecordMessage,
     StatusReport,
     TransferTo,
     WebDeps,
@@ -31,6 +34,9 @@ CONTINUE_PATH = "/twilio/continue"
 STATUS_PATH = "/twilio/status"
 KEYS_PATH = "/twilio/keys"
 TRANSFERRED_PATH = "/twilio/transferred"
+WHISPER_PATH = "/twilio/whisper"
+RECORDED_PATH = "/twilio/recorded"
+RECORDING_PATH = "/twilio/recording"
 MEDIA_PATH = "/twilio/media"
 
 NO_SUCH_NUMBER = "This number is not in service. Please check the number and call again. Goodbye."
@@ -63,9 +69,22 @@ class VoiceRoutes:
         """A dial is over."""
         return await self._twiml(request, "transferred", self._after_dial)
 
+    async def recorded(self, request: Request) -> Response:
+        """A message was left, or none."""
+        return await self._twiml(request, "recorded", self._after_message)
+
+    async def recording(self, request: Request) -> Response:
+        """A recording can be fetched, or its words are there: noted, never answered with anything to do."""
+        hook = await signed(request, "recording", self._deps)
+        if isinstance(hook, Response):
+            return hook
+        report = _recording_of(hook)
+        is_of_use = hook.call_sid and hook.recording_sid and hook.recording_status in ("", "completed")
+        return await self._noted("recording", hook, self._deps.calls.recording(report) if is_of_use else None)
+
     async def status(self, request: Request) -> Response:
         """A status callback: noted, never answered with anything to do."""
-        hook = await self._signed(request, "status")
+        hook = await signed(request, "status", self._deps)
         if isinstance(hook, Response):
             return hook
         report = StatusReport(
@@ -73,32 +92,28 @@ class VoiceRoutes:
         )
         if report.call_over and not report.stream_event:
             self._deps.slots.call_over(hook.call_sid)
-        with call_context(hook.call_sid, ""):
-            try:
-                async with asyncio.timeout(self._deps.limits.answer_s):
-                    await self._deps.calls.status(report)
-            except (StorageUnavailable, TimeoutError) as error:
-                log.warning("status_not_noted", error=error)
-            except Exception:  # the request's border: Twilio has no use for our errors
-                self._deps.metrics.webhook_failed.labels("status").inc()
-                log.exception("status_failed")
-        return Response(status_code=204)
+        return await self._noted("status", hook, self._deps.calls.status(report))
 
     # -- the border --------------------------------------------------------------------------------------------
 
-    async def _signed(self, request: Request, route: str) -> Webhook | Response:
-        hook = await read_webhook(request, self._deps)
-        if isinstance(hook, Refused):
-            self._deps.metrics.webhook_rejected.labels(route, hook.reason).inc()
-            log.warning("webhook_refused", route=route, reason=hook.reason)
-            return PlainTextResponse("refused", status_code=hook.status)
-        self._deps.metrics.webhooks.labels(route).inc()
-        return hook
+    async def _noted(self, route: str, hook: Webhook, noting: Awaitable[None] | None) -> Response:
+        """204 whatever becomes of it: Twilio has no use for our errors."""
+        with call_context(hook.call_sid, ""):
+            try:
+                if noting is not None:
+                    async with asyncio.timeout(self._deps.limits.answer_s):
+                        await noting
+            except (StorageUnavailable, TimeoutError) as error:
+                log.warning(f"{route}_not_noted", error=error)
+            except Exception:  # the request's border
+                self._deps.metrics.webhook_failed.labels(route).inc()
+                log.exception(f"{route}_failed")
+        return Response(status_code=204)
 
     async def _twiml(
         self, request: Request, route: str, answer: Callable[[Webhook, BusinessInfo], Awaitable[str]]
     ) -> Response:
-        hook = await self._signed(request, route)
+        hook = await signed(request, route, self._deps)
         if isinstance(hook, Response):
             return hook
         business: BusinessInfo | None = None
@@ -110,17 +125,17 @@ class VoiceRoutes:
                 raise BadMessage("webhook without a CallSid")
             with call_context(hook.call_sid, business.id):
                 async with asyncio.timeout(self._deps.limits.answer_s):
-                    return _xml(await answer(hook, business))
+                    return xml(await answer(hook, business))
         except Exception:  # the request's border: the caller hears a sentence, not an error page
             self._deps.metrics.webhook_failed.labels(route).inc()
             log.exception("webhook_failed", route=route, call_sid=hook.call_sid)
             self._deps.slots.call_over(hook.call_sid)
-            return _xml(self._apology(hook, business))
+            return xml(self._apology(hook, business))
 
     def _unknown_number(self) -> Response:
         self._deps.metrics.calls_refused.labels("unknown_number").inc()
         log.warning("unknown_number")
-        return _xml(twiml.say_and_hang_up(NO_SUCH_NUMBER))
+        return xml(twiml.say_and_hang_up(NO_SUCH_NUMBER))
 
     def _apology(self, hook: Webhook, business: BusinessInfo | None) -> str:
         if business is None:
@@ -139,6 +154,9 @@ class VoiceRoutes:
 
     async def _arrived(self, hook: Webhook, business: BusinessInfo) -> str:
         deps = self._deps
+        if hook.is_machine:
+            log.info("machine_answered")
+            return twiml.hang_up()
         if deps.draining():
             return self._busy("draining", business)
         if not deps.slots.reserve(hook.call_sid, deps.now()):
@@ -177,26 +195,39 @@ class VoiceRoutes:
         return self._apology(hook, business) if outcome is None else self._next(hook, business, outcome)
 
     async def _after_dial(self, hook: Webhook, business: BusinessInfo) -> str:
-        outcome = await self._ask(self._deps.calls.transfer_result(hook.call_sid, hook.dial_status), GoOn())
+        report = DialReport(hook.call_sid, hook.leg, hook.dial_status, hook.dial_bridged, hook.call_over)
+        lost = GoOn(business.not_reached_say)
+        outcome = await self._ask(self._deps.calls.transfer_result(report), lost)
         log.info("dial_over", dial_status=hook.dial_status, outcome=type(outcome).__name__)
-        if hook.dial_status in ("completed", "answered"):
+        was_taken = hook.dial_status in ("completed", "answered") and hook.dial_bridged != "false"
+        if was_taken or hook.call_over:
             return twiml.hang_up()
-        match outcome:
-            case GoOn(say):
-                outcome = GoOn(say or business.not_reached_say)
-            case Ended(say):
-                outcome = Ended(say or business.not_reached_say)
-            case TransferTo(number, say, timeout_s):
-                outcome = TransferTo(number, say or business.not_reached_say, timeout_s)
+        if isinstance(outcome, Ended):
+            outcome = Ended(outcome.say or business.not_reached_say)
         return self._next(hook, business, outcome)
+
+    async def _after_message(self, hook: Webhook, business: BusinessInfo) -> str:
+        calls = self._deps.calls
+        if hook.recording_sid:  # the recording's own callback may be late, or lost
+            await self._ask(calls.recording(_recording_of(hook)), None)
+        next_ = calls.message_left(
+            hook.call_sid,
+            hook.leg,
+            is_empty=hook.is_empty or not hook.recording_sid,
+            call_over=hook.call_over,
+        )
+        outcome = await self._ask(next_, GoOn())
+        log.info("message_over", is_empty=hook.is_empty, outcome=type(outcome).__name__)
+        return twiml.hang_up() if hook.call_over else self._next(hook, business, outcome)
 
     def _next(self, hook: Webhook, business: BusinessInfo, outcome: Outcome) -> str:
         match outcome:
             case Ended(say):
                 return twiml.say_and_hang_up(say, business.language)
-            case TransferTo(number, say, timeout_s):
-                action = hook.origin.http_base + TRANSFERRED_PATH
-                return twiml.dial(number, action, say=say, language=business.language, timeout_s=timeout_s)
+            case TransferTo():
+                return self._dial(hook, business, outcome)
+            case RecordMessage():
+                return _record(hook, outcome)
             case GoOn(say):
                 return self._go_on(hook, business, say)
             case ByKeys(say):
@@ -206,6 +237,18 @@ class VoiceRoutes:
                 action = hook.origin.http_base + KEYS_PATH
                 language = language or business.language
                 return twiml.gather(say, action, timeout_s=silence_s, most=most, language=language)
+
+    def _dial(self, hook: Webhook, business: BusinessInfo, to: TransferTo) -> str:
+        base, leg = hook.origin.http_base, f"?leg={to.leg}" if to.leg else ""
+        return twiml.dial(
+            to.number,
+            f"{base}{TRANSFERRED_PATH}{leg}",
+            others=to.others,
+            whisper_url=f"{base}{WHISPER_PATH}?call={hook.call_sid}" if to.whispers else "",
+            say=to.say,
+            language=to.language or business.language,
+            timeout_s=to.timeout_s,
+        )
 
     def _go_on(self, hook: Webhook, business: BusinessInfo, say: str) -> str:
         if self._deps.draining():
@@ -268,5 +311,40 @@ class VoiceRoutes:
             log.info("registry_gave_up", error=type(fault).__name__)
 
 
-def _xml(body: str) -> Response:
+def _recording_of(hook: Webhook) -> RecordingReport:
+    return RecordingReport(
+        hook.call_sid, hook.recording_sid, hook.recording_s, hook.transcript, hook.wants_text
+    )
+
+
+def _record(hook: Webhook, to: RecordMessage) -> str:
+    base = hook.origin.http_base
+    told = f"{base}{RECORDING_PATH}{'?text=1' if to.transcribe else ''}"
+    action = f"{base}{RECORDED_PATH}?leg={to.leg}{'&text=1' if to.transcribe else ''}"
+    return twiml.record(
+        action,
+        f"{base}{RECORDED_PATH}?leg={to.leg}&empty=1",
+        told,
+        transcript_url=told if to.transcribe else "",
+        say=to.say,
+        language=to.language,
+        max_s=to.max_s,
+        silence_s=to.silence_s,
+        finish=to.finish,
+    )
+
+
+async def signed(request: Request, route: str, deps: WebDeps) -> Webhook | Response:
+    """The webhook, if it is Twilio's; else the refusal."""
+    hook = await read_webhook(request, deps)
+    if isinstance(hook, Refused):
+        deps.metrics.webhook_rejected.labels(route, hook.reason).inc()
+        log.warning("webhook_refused", route=route, reason=hook.reason)
+        return PlainTextResponse("refused", status_code=hook.status)
+    deps.metrics.webhooks.labels(route).inc()
+    return hook
+
+
+def xml(body: str) -> Response:
+    """A TwiML answer."""
     return Response(body, media_type=twiml.CONTENT_TYPE)

@@ -1,7 +1,7 @@
 """TwiML answers, through Twilio's library. What XML cannot carry is removed; results begin with `<`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from twilio.twiml.voice_response import (
     Connect,
@@ -74,12 +74,17 @@ def dial(
     number: str,
     action_url: str,
     *,
+    others: Sequence[str] = (),
+    whisper_url: str = "",
     say: str = "",
     language: str = "en-US",
     timeout_s: int = 20,
     caller_id: str = "",
 ) -> str:
-    """Connect the caller to `number`; how it went is posted to `action_url`, which answers what is next."""
+    """Connect the caller to `number`; how it went is posted to `action_url`, which answers what is next.
+
+    `others` are rung at the same time. Who answers hears what `whisper_url` answers before they are connected.
+    """
     response = VoiceResponse()
     _say(response, say, language)
     call = Dial(
@@ -89,9 +94,62 @@ def dial(
         answer_on_bridge=True,
         caller_id=clean(caller_id) or None,
     )
-    call.number(clean(number))
+    for each in (number, *others):
+        call.number(clean(each), url=clean(whisper_url) or None, method="POST" if whisper_url else None)
     response.append(call)
     return str(response)
+
+
+def record(
+    action_url: str,
+    empty_url: str,
+    status_url: str,
+    *,
+    transcript_url: str = "",
+    say: str = "",
+    language: str = "en-US",
+    max_s: int = 120,
+    silence_s: int = 5,
+    finish: str = "#",
+) -> str:
+    """Record a message after a tone. Its end is posted to `action_url`; Twilio does not ask that for an empty one,
+    and goes to `empty_url`. That it can be fetched is posted to `status_url`, its words to `transcript_url` if given.
+    """
+    response = VoiceResponse()
+    _say(response, say, language)
+    response.record(
+        action=clean(action_url),
+        method="POST",
+        max_length=max_s,
+        timeout=silence_s,
+        finish_on_key=finish,
+        play_beep=True,
+        recording_status_callback=clean(status_url),
+        recording_status_callback_method="POST",
+        recording_status_callback_event="completed",
+        transcribe=bool(transcript_url),
+        transcribe_callback=clean(transcript_url) or None,
+    )
+    response.redirect(clean(empty_url), method="POST")
+    return str(response)
+
+
+def ask_to_accept(text: str, key_url: str, language: str = "en-US", *, wait_s: int = 8) -> str:
+    """For who was called: the text, twice; a key they press is posted to `key_url`. Without one they are left."""
+    response = VoiceResponse()
+    gather = Gather(
+        num_digits=1, timeout=wait_s, action=clean(key_url), method="POST", finish_on_key="", input="dtmf"
+    )
+    for _ in range(2):
+        _say(gather, text, language)
+    response.append(gather)
+    response.hangup()
+    return str(response)
+
+
+def connect_called() -> str:
+    """For who was called: connect them to the caller now, which is what Twilio does when there is nothing to do."""
+    return str(VoiceResponse())
 
 
 def say_and_redirect(text: str, url: str, language: str = "en-US") -> str:
@@ -146,6 +204,6 @@ def inline(twiml: str) -> str:
     return body
 
 
-def _say(response: VoiceResponse, text: str, language: str) -> None:
+def _say(response: VoiceResponse | Gather, text: str, language: str) -> None:
     if spoken := clean(text).strip():
         response.say(spoken, language=clean(language))

@@ -8,10 +8,12 @@ from datetime import timedelta
 import psycopg
 import pytest
 
+from callflows.away import Trip
+from callflows.engine import FlowState
 from callflows.parse import load_folder
 from ivr import liveness
 from ivr.call import CallEnd
-from ivr.core.commands import EndReason
+from ivr.core.commands import EndReason, TransferCall
 from ivr.liveness import Liveness
 from ivr.places import SHIPPED_FLOWS
 from ivr.registry import Registry
@@ -135,8 +137,10 @@ async def test_an_end_is_known_before_it_is_written_and_without_a_database(store
     assert await registry.outcome("CA1") == GoOn()
     registry.knows_end("CA1", BUSINESS, CallEnd(None), epoch)
     assert await registry.outcome("CA1") == GoOn()
-    registry.knows_end("CA1", BUSINESS, CallEnd(EndReason.TRANSFERRED, target="front_desk"), epoch)
-    assert await registry.outcome("CA1") == TransferTo("+16175550141")
+    flow = FlowState(1, "front", ended="transferred", target="front_desk", trip=Trip(1, ("front_desk",)))
+    left = TransferCall("front_desk", "", flow)
+    registry.knows_end("CA1", BUSINESS, CallEnd(EndReason.TRANSFERRED, left=left), epoch)
+    assert await registry.outcome("CA1") == TransferTo("+16175550141", leg=1, language="en-US")
     await store.claim_stream("CA1", "MZ2")  # the caller came back elsewhere: that end is of the past
     assert await registry.outcome("CA1") == GoOn()
     registry.knows_end("CA2", BUSINESS, CallEnd(EndReason.FINISHED), None)

@@ -21,9 +21,10 @@ from memory.embedded import conninfo_of
 from memory.errors import MemoryFault
 from memory.facts import Passage
 from memory.model import CallSnapshot, Charge, ChargeKind, Exchange, Owner
-from memory.store import AudioPaths, HoursOverride, PageVectors, Store
+from memory.store import AudioPaths, HoursOverride, OrderRow, PageVectors, Store, Voicemail
 from memory.store_costs import CostKey, Spent
 from memory.store_erasure import Erasure
+from memory.store_orders import OrderStatus
 from memory.threads import Append, PageLink, Spawn, ThreadLink
 from tests.pg import MIGRATIONS, execute
 
@@ -113,6 +114,9 @@ async def commit_into_theirs(a: Attempt) -> object:
 
 MY_NOTICE = 1
 """The first that was added."""
+THEIR_MESSAGE = Voicemail("bakery", "RE1", "CA-dentist", None, 1, False, "", "", NOW, None)
+
+THEIR_ORDER = OrderRow("bakery", "key", "CA-dentist", "sms", NUMBER, "", "+1", NOW, OrderStatus.DUE)
 
 # Every query there is, asked by one business with the other's things named wherever something can be named.
 CROSSINGS: dict[str, Callable[[Attempt], Awaitable[object]]] = {
@@ -120,6 +124,11 @@ CROSSINGS: dict[str, Callable[[Attempt], Awaitable[object]]] = {
     "find_dropped": lambda a: a.store.find_dropped("bakery", NUMBER, timedelta(days=9), NOW),
     "mark_resumed": lambda a: a.store.mark_resumed(a.mine.call_sid, a.theirs.call_sid),
     "list_calls": lambda a: a.store.list_calls("bakery"),
+    "list_voicemails": lambda a: a.store.list_voicemails("bakery"),
+    "save_voicemail_audio": lambda a: a.store.save_voicemail_audio(THEIR_MESSAGE, "mine.wav"),
+    "voicemail_told": lambda a: a.store.voicemail_told(THEIR_MESSAGE),
+    "begin_order": lambda a: a.store.begin_order(THEIR_ORDER, None),
+    "order_over": lambda a: a.store.order_over(THEIR_ORDER, OrderStatus.DONE, "SM1"),
     "drop_stale": lambda a: a.store.drop_stale(timedelta(seconds=-9), business_id="bakery"),
     "commit_page": commit_into_theirs,
     "recent_pages": lambda a: a.store.recent_pages(a.mine.owner, a.theirs.call_sid, 9),
@@ -178,7 +187,12 @@ CROSSINGS: dict[str, Callable[[Attempt], Awaitable[object]]] = {
     "save_after_end": lambda a: a.store.save_after_end(a.mine.call_sid, CallSnapshot(1, {})),
     "touch": lambda a: a.store.touch(a.mine.call_sid, 0),
     "end_call": lambda a: a.store.end_call(a.mine.call_sid, CallStatus.DROPPED),
-    "reopen_call": lambda a: a.store.reopen_call(a.mine.call_sid, CallSnapshot(1, {})),
+    "return_call": lambda a: a.store.return_call(
+        a.mine.call_sid, None, CallSnapshot(1, {}), CallStatus.ACTIVE
+    ),
+    "order": lambda a: a.store.order(a.mine.call_sid, "key"),
+    "note_voicemail": lambda a: a.store.note_voicemail(a.mine.call_sid, "RE1", transcript="mine"),
+    "voicemail": lambda a: a.store.voicemail(a.mine.call_sid, "RE2"),
     "load_page": lambda a: a.store.load_page(a.mine.page_id),
     "save_summary": lambda a: a.store.save_summary(a.mine.page_id, "mine"),
     "thread_content": lambda a: a.store.thread_content(a.mine.thread_id),

@@ -13,13 +13,17 @@ from ivr.errors import StorageUnavailable
 from ivr.web.deps import (
     AskKeys,
     ByKeys,
+    DialReport,
     Ended,
     GoOn,
     OpenResult,
     Readiness,
+    RecordingReport,
+    RecordMessage,
     StatusReport,
     TransferTo,
     WebLimits,
+    Whispered,
 )
 from ivr.web.routes import create_app
 from ivr.wire.tokens import Grant, StreamTokens
@@ -41,6 +45,7 @@ from tests.integration.web_kit import (
 
 POST_PATHS = ["/twilio/voice", "/twilio/continue", "/twilio/transferred", "/twilio/keys", "/twilio/status"]
 TWIML_PATHS = POST_PATHS[:4]
+POST_PATHS += ["/twilio/whisper", "/twilio/accept", "/twilio/recorded", "/twilio/recording"]
 
 
 @pytest.fixture
@@ -341,17 +346,22 @@ def test_continue_transfers(client: TestClient, world: World) -> None:
 def test_b061_a_transfer_that_fails_says_so_and_goes_on(
     client: TestClient, world: World, status: str
 ) -> None:
-    world.registry.next = GoOn()
-    root = parse_twiml(post(client, "/twilio/transferred", DialCallStatus=status).text)
-    assert verbs(root) == ["Say", "Connect", "Redirect"]
-    assert root[0].text == BLOOM.not_reached_say
-    world.registry.next = TransferTo("+15550002222")
-    root = parse_twiml(post(client, "/twilio/transferred", DialCallStatus=status).text)
+    world.registry.next = GoOn()  # that nobody answered is what the new stream says first
+    root = parse_twiml(post(client, "/twilio/transferred?leg=1", DialCallStatus=status).text)
+    assert verbs(root) == ["Connect", "Redirect"]
+    world.registry.next = TransferTo("+15550002222", "Trying the next.", leg=2)
+    root = parse_twiml(post(client, "/twilio/transferred?leg=1", DialCallStatus=status).text)
+    assert root[1].attrib["action"] == PUBLIC + "/twilio/transferred?leg=2"
     assert verbs(root) == ["Say", "Dial"]
     world.registry.next = Ended()  # a call nobody knows
-    root = parse_twiml(post(client, "/twilio/transferred", DialCallStatus=status).text)
+    root = parse_twiml(post(client, "/twilio/transferred?leg=1", DialCallStatus=status).text)
     assert verbs(root) == ["Say", "Hangup"]
-    assert world.registry.dials == [(SID, status)] * 3
+    assert root[0].text == BLOOM.not_reached_say
+    assert world.registry.dials == [DialReport(SID, 1, status)] * 3
+    world.registry.fault = StorageUnavailable("down")
+    root = parse_twiml(post(client, "/twilio/transferred?leg=1", DialCallStatus=status).text)
+    assert verbs(root) == ["Say", "Connect", "Redirect"]
+    assert root[0].text == BLOOM.not_reached_say
 
 
 def test_b061_a_transfer_that_was_taken_ends(client: TestClient, world: World) -> None:
@@ -359,7 +369,115 @@ def test_b061_a_transfer_that_was_taken_ends(client: TestClient, world: World) -
         world.registry.next = outcome
         answer = post(client, "/twilio/transferred", DialCallStatus="completed")
         assert verbs(parse_twiml(answer.text)) == ["Hangup"]
-    assert world.registry.dials == [(SID, "completed")] * 2
+    assert world.registry.dials == [DialReport(SID, 0, "completed")] * 2
+
+
+def test_b061_a_transfer_that_was_answered_and_not_taken_goes_on(client: TestClient, world: World) -> None:
+    answer = post(client, "/twilio/transferred?leg=3", DialCallStatus="completed", DialBridged="False")
+    assert verbs(parse_twiml(answer.text)) == ["Connect", "Redirect"]
+    assert world.registry.dials == [DialReport(SID, 3, "completed", "false")]
+
+
+def test_a_caller_who_is_gone_is_not_taken_back(client: TestClient, world: World) -> None:
+    answer = post(client, "/twilio/transferred", DialCallStatus="no-answer", CallStatus="completed")
+    assert verbs(parse_twiml(answer.text)) == ["Hangup"]
+    assert world.registry.dials == [DialReport(SID, 0, "no-answer", call_over=True)]
+
+
+def test_who_answers_hears_a_whisper_and_takes_the_call_by_a_key(client: TestClient, world: World) -> None:
+    world.registry.next = TransferTo(
+        "+15550001111", others=("+15550002222",), whispers=True, leg=1, language="de-DE"
+    )
+    root = parse_twiml(post(client, "/twilio/continue").text)
+    numbers = list(root.iter("Number"))
+    assert [number.text for number in numbers] == ["+15550001111", "+15550002222"]
+    url = numbers[0].attrib["url"]
+    assert url == f"{PUBLIC}/twilio/whisper?call={SID}"
+    world.registry.whispers[SID] = Whispered("Tom & Co. Press one.", "1", "en-GB")
+    called = {"To": "+15550001111", "call_sid": "CAchild"}
+    root = parse_twiml(post(client, url.removeprefix(PUBLIC), **called).text)
+    assert verbs(root) == ["Gather", "Hangup"]
+    assert [said.text for said in root[0]] == ["Tom & Co. Press one."] * 2
+    accept = root[0].attrib["action"].removeprefix(PUBLIC)
+    assert verbs(parse_twiml(post(client, accept, Digits="1", **called).text)) == []
+    assert verbs(parse_twiml(post(client, accept, Digits="2", **called).text)) == ["Hangup"]
+
+
+@pytest.mark.parametrize("fault", [None, StorageUnavailable("down"), ZeroDivisionError("a bug")])
+def test_without_a_whisper_who_answers_is_connected(
+    client: TestClient, world: World, fault: Exception | None
+) -> None:
+    world.registry.fault = fault
+    root = parse_twiml(post(client, "/twilio/whisper?call=CA77", call_sid="CAchild").text)
+    assert verbs(root) == []
+
+
+@pytest.mark.parametrize(("accept", "pressed"), [("*", "*"), ("#", "#"), ("0", "0")])
+def test_any_key_may_take_a_call(client: TestClient, world: World, accept: str, pressed: str) -> None:
+    world.registry.whispers[SID] = Whispered("Take it?", accept, "en-US")
+    root = parse_twiml(post(client, f"/twilio/whisper?call={SID}").text)
+    path = root[0].attrib["action"].removeprefix(PUBLIC)
+    assert verbs(parse_twiml(post(client, path, Digits=pressed).text)) == []
+    assert verbs(parse_twiml(post(client, path, Digits="5").text)) == ["Hangup"]
+
+
+MESSAGE = RecordMessage("After the tone.", 60, 4, "#", transcribe=True, leg=2, language="en-US")
+
+
+def test_a_message_is_recorded_and_its_end_comes_back(client: TestClient, world: World) -> None:
+    world.registry.next = MESSAGE
+    root = parse_twiml(post(client, "/twilio/continue").text)
+    assert verbs(root) == ["Say", "Record", "Redirect"]
+    record = root[1].attrib
+    assert (record["maxLength"], record["timeout"], record["finishOnKey"]) == ("60", "4", "#")
+    assert record["transcribe"] == "true"
+    world.registry.next = GoOn()
+    recording = {"RecordingSid": "RE1", "RecordingDuration": "7"}
+    action = record["action"].removeprefix(PUBLIC)
+    assert verbs(parse_twiml(post(client, action, **recording).text)) == ["Connect", "Redirect"]
+    nothing = root[2].text or ""
+    post(client, nothing.removeprefix(PUBLIC))
+    gone = post(client, action, CallStatus="completed", Digits="hangup", **recording)
+    assert verbs(parse_twiml(gone.text)) == ["Hangup"]
+    assert world.registry.messages == [(SID, 2, False, False), (SID, 2, True, False), (SID, 2, False, True)]
+    assert world.registry.recordings == [RecordingReport(SID, "RE1", 7, wants_text=True)] * 2
+
+
+def test_recordings_and_their_words_are_noted(client: TestClient, world: World) -> None:
+    world.registry.next = MESSAGE
+    record = parse_twiml(post(client, "/twilio/continue").text)[1].attrib
+    status = record["recordingStatusCallback"].removeprefix(PUBLIC)
+    assert post(client, status, RecordingSid="RE1", RecordingStatus="completed").status_code == 204
+    assert post(client, status, RecordingSid="RE1", RecordingStatus="absent").status_code == 204
+    assert post(client, status, RecordingSid="no sid", RecordingStatus="completed").status_code == 204
+    words = record["transcribeCallback"].removeprefix(PUBLIC)
+    assert post(client, words, RecordingSid="RE1", TranscriptionText="Call me.").status_code == 204
+    world.registry.fault = StorageUnavailable("down")
+    assert post(client, words, RecordingSid="RE1", TranscriptionText="Call me.").status_code == 204
+    assert world.registry.recordings == [
+        RecordingReport(SID, "RE1", wants_text=True),
+        RecordingReport(SID, "RE1", transcript="Call me.", wants_text=True),
+    ]
+
+
+CALLED_BACK = {"Direction": "outbound-api", "From": NUMBER, "To": CALLER}
+
+
+def test_a_call_back_is_a_call_of_the_one_who_is_called(client: TestClient, world: World) -> None:
+    root = parse_twiml(post(client, **CALLED_BACK, AnsweredBy="human").text)
+    assert "Connect" in verbs(root)
+    assert world.registry.opened == [(SID, "bloom", CALLER, NUMBER)]
+    assert verbs(parse_twiml(post(client, "/twilio/continue?n=1", **CALLED_BACK).text)) == [
+        "Connect",
+        "Redirect",
+    ]
+
+
+@pytest.mark.parametrize("answered", ["machine_start", "machine_end_beep", "fax"])
+def test_a_machine_that_is_called_back_is_left_alone(client: TestClient, world: World, answered: str) -> None:
+    root = parse_twiml(post(client, **CALLED_BACK, AnsweredBy=answered).text)
+    assert verbs(root) == ["Hangup"]
+    assert not world.registry.opened
 
 
 def test_b063_status_callbacks_are_noted_and_nothing_else(client: TestClient, world: World) -> None:

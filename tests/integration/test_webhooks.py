@@ -189,7 +189,9 @@ async def test_a_call_that_came_back_from_a_transfer_is_told_of_at_its_end(
 ) -> None:
     epoch = await ended_call(store, status=CallStatus.TRANSFERRED)
     await store.add_notice("bakery", "CA1", CALL_ENDED, str(epoch))
-    await store.reopen_call("CA1", CallSnapshot(1, {}))
+    row = await store.get_call("CA1")
+    assert row is not None
+    assert await store.return_call("CA1", row.snapshot, CallSnapshot(1, {}), CallStatus.ACTIVE)
     await run_pending(service_url, tools(store, sender))
     assert receiver.got == []
     epoch = await store.claim_stream("CA1", "MZ2")

@@ -22,15 +22,18 @@ from ivr.ports import CallerLink
 from ivr.server import Server, make_server
 from ivr.web.deps import (
     BusinessInfo,
+    DialReport,
     Ended,
     GoOn,
     OpenResult,
     Outcome,
     Readiness,
+    RecordingReport,
     RunCall,
     StatusReport,
     WebDeps,
     WebLimits,
+    Whispered,
 )
 from ivr.web.slots import CallSlots
 from ivr.wire.signature import SignatureChecker
@@ -111,9 +114,12 @@ class Registry:
     def __init__(self) -> None:
         self.opened: list[tuple[str, str, str | None, str]] = []
         self.reports: list[StatusReport] = []
-        self.dials: list[tuple[str, str]] = []
         self.given_up: list[str] = []
         self.pressed: list[tuple[str, str | None]] = []
+        self.dials: list[DialReport] = []
+        self.messages: list[tuple[str, int, bool, bool]] = []
+        self.recordings: list[RecordingReport] = []
+        self.whispers: dict[str, Whispered] = {}
         self.spent: set[str] = set()
         self.open_result = OpenResult.NEW
         self.next: Outcome = GoOn()
@@ -157,10 +163,23 @@ class Registry:
         self.pressed.append((call_sid, digits))
         return self.next
 
-    async def transfer_result(self, call_sid: str, dial_status: str) -> Outcome:
+    async def transfer_result(self, report: DialReport) -> Outcome:
         await self._come()
-        self.dials.append((call_sid, dial_status))
+        self.dials.append(report)
         return self.next
+
+    async def message_left(self, call_sid: str, leg: int, *, is_empty: bool, call_over: bool) -> Outcome:
+        await self._come()
+        self.messages.append((call_sid, leg, is_empty, call_over))
+        return self.next
+
+    async def recording(self, report: RecordingReport) -> None:
+        await self._come()
+        self.recordings.append(report)
+
+    async def whisper(self, call_sid: str) -> Whispered | None:
+        await self._come()
+        return self.whispers.get(call_sid)
 
     async def spend_token(self, nonce: str, call_sid: str, expires_at: int) -> bool:
         await self._come()

@@ -1,0 +1,78 @@
+"""What is to be done beside the call: a text message, a call back. Pure data, journalled with the flow's state."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+import phonenumbers
+from phonenumbers import PhoneNumberType
+
+Kind = Literal["sms", "callback"]
+MAX_ORDERS = 5
+"""So many in one call: what a talk costs must not depend on how often a node is passed."""
+MAX_TEXT = 1_600
+"""What Twilio takes as one message."""
+_BEYOND_COUNTRIES = "001"
+"""Where phonenumbers puts satellites, whose numbers are mobile ones to it."""
+_ORDINARY = frozenset(
+    {
+        PhoneNumberType.FIXED_LINE,
+        PhoneNumberType.MOBILE,
+        PhoneNumberType.FIXED_LINE_OR_MOBILE,
+        PhoneNumberType.VOIP,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One of them. `key` makes it count once; `due`: ISO time with a zone, empty for now."""
+
+    key: str
+    kind: Kind
+    to: str
+    """E.164: the caller's own number, or a target of the file."""
+    text: str = ""
+    due: str = ""
+
+
+def order_key(business_id: str, call_id: str, number: int) -> str:
+    """The same in every process that goes on from the same state; tells nobody who called."""
+    return hashlib.sha256(f"{business_id}\n{call_id}\norder {number}".encode()).hexdigest()[:32]
+
+
+def orders_json(orders: Sequence[Order]) -> list[dict[str, Any]]:
+    """As JSON-compatible dicts."""
+    return [asdict(order) for order in orders]
+
+
+def orders_of(data: object) -> tuple[Order, ...]:
+    """What `orders_json` gave. Never raises; what cannot be read is left out."""
+    listed = data if isinstance(data, list) else []
+    return tuple(order for each in listed[:MAX_ORDERS] if (order := _order(each)) is not None)
+
+
+def _order(data: object) -> Order | None:
+    stored: Mapping[str, Any] = data if isinstance(data, dict) else {}
+    values = [stored.get(name, "") for name in ("key", "kind", "to", "text", "due")]
+    if not all(isinstance(value, str) for value in values) or values[1] not in get_args(Kind):
+        return None
+    return Order(*values)
+
+
+def may_reach(number: str | None, countries: Sequence[str]) -> bool:
+    """Whether a number (E.164) may be called or written to: an ordinary one of these countries (ISO 3166).
+
+    Not premium, shared-cost, pager, satellite or other numbers beyond countries, whose price somebody else makes.
+    """
+    if number is None:
+        return False
+    try:
+        parsed = phonenumbers.parse(number)
+    except phonenumbers.NumberParseException:
+        return False
+    if phonenumbers.number_type(parsed) not in _ORDINARY:
+        return False
+    region = phonenumbers.region_code_for_number(parsed)
+    return region != _BEYOND_COUNTRIES and region in countries

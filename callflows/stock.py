@@ -1,0 +1,34 @@
+"""What we say ourselves where the file has no text of its own, in the languages that we know."""
+
+from collections.abc import Mapping
+
+Phrase = Mapping[str, str]
+
+NOT_REACHED: Phrase = {
+    "en": "I am sorry, nobody could take the call.",
+    "de": "Es tut mir leid, es konnte niemand den Anruf annehmen.",
+    "fr": "Je suis désolé, personne n'a pu prendre l'appel.",
+    "es": "Lo siento, nadie ha podido atender la llamada.",
+}
+TRYING_NEXT: Phrase = {
+    "en": "Nobody has answered there. I am trying somebody else.",
+    "de": "Dort hat sich niemand gemeldet. Ich versuche es bei jemand anderem.",
+    "fr": "Personne n'a répondu. J'essaie quelqu'un d'autre.",
+    "es": "Allí no ha contestado nadie. Lo intento con otra persona.",
+}
+WHAT_ELSE: Phrase = {
+    "en": "What else can I do for you?",
+    "de": "Was kann ich sonst für Sie tun?",
+    "fr": "Que puis-je faire d'autre pour vous ?",
+    "es": "¿En qué más puedo ayudarle?",
+}
+
+
+def phrase(of: Phrase, language: str) -> str:
+    """The phrase in a language's tongue; English where there is none."""
+    return of.get(language.split("-")[0], of["en"])
+
+
+def is_known(language: str) -> bool:
+    """Whether we have words of our own in this language."""
+    return language.split("-")[0] in NOT_REACHED

@@ -1,0 +1,106 @@
+"""A call away from our stream: what it does there, and how it goes on with what came of it. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from callflows.actions import Action, HangUp, Leave, Moved, Say, Transfer
+from callflows.away import TRANSFERRED, Away, Came, Dial, Whisper
+from callflows.model import Business, Talk
+from callflows.nodes.base import NodeBase
+from callflows.running import Moment, Step, carried, here
+from callflows.state import FlowState
+from callflows.stock import NOT_REACHED, TRYING_NEXT, WHAT_ELSE, phrase
+
+_OVER = frozenset({Came.REACHED, Came.HUNG_UP})
+
+
+def away(business: Business, state: FlowState) -> Away | None:
+    """What the call does now, away from our stream; None for one that is not away.
+
+    The same for the same state: whoever asks twice is answered twice alike.
+    """
+    if not state.is_away():
+        return None
+    names = state.trip.ringing or (state.target,)
+    numbers = tuple(business.transfers[name].number for name in names if name in business.transfers)
+    node = _left_from(business, state)
+    if state.ended == TRANSFERRED and not numbers:
+        return None
+    return Dial(numbers) if node is None else node.away(numbers, here(business, state, Moment()))
+
+
+def whisper(business: Business, state: FlowState) -> Whisper | None:
+    """What who answers hears first; None: they are connected at once."""
+    node = _left_from(business, state)
+    if node is None or not state.is_away():
+        return None
+    return node.whispered(here(business, state, Moment()))
+
+
+def returned(business: Business, state: FlowState, came: Came, moment: Moment) -> Step:
+    """How the call goes on. A call that is not away stays as it is, and so does one that was taken or given up.
+
+    What is to be said before the call leaves again is in its trip too, for the network's own voice.
+    """
+    if not state.is_away() or (came in _OVER and state.ended == TRANSFERRED):
+        return Step(state, ())
+    if came in _OVER:
+        return Step(replace(state, ended="hung_up"), ())
+    node, trip = _left_from(business, state), state.trip
+    back = replace(state, ended="", target="", trip=replace(trip, ringing=(), after=(), say=""))
+    if node is None:
+        stays = back if _waits(business, back) else replace(back, node=business.start)
+        return Step(stays, (Say(phrase(NOT_REACHED, _language(business, back))),))
+    outcome = node.returned(came, trip, here(business, back, moment))
+    done = carried(business, back, outcome, moment)
+    if not outcome.to and outcome.leave is None and outcome.end is None:
+        done = replace(done, state=replace(done.state, node=business.start))
+    if outcome.leave is not None and outcome.leave.ringing:
+        next_one = Say(phrase(TRYING_NEXT, _language(business, back)))
+        done = replace(done, actions=(next_one, *done.actions))
+    return _told(done) if done.state.is_away() else done
+
+
+def opening(business: Business, step: Step) -> str:
+    """What our stream says first when the call is back in it, without the prompt of the node it has come to."""
+    last = max((no for no, action in enumerate(step.actions) if isinstance(action, Moved)), default=-1)
+    before = step.actions[:last] if last >= 0 else step.actions
+    texts = [*_texts(before)]
+    if isinstance(business.node(step.state.node), Talk):
+        texts.append(phrase(WHAT_ELSE, _language(business, step.state)))
+    return " ".join(texts)
+
+
+def farewell(step: Step) -> str:
+    """What the caller hears last, when the call is over."""
+    return " ".join(_texts(step.actions))
+
+
+def _told(step: Step) -> Step:
+    """The call leaves again at once: what is to be said goes with it, kept so that it can be said again."""
+    trip = replace(step.state.trip, say=" ".join(_texts(step.actions)))
+    return replace(step, state=replace(step.state, trip=trip))
+
+
+def _left_from(business: Business, state: FlowState) -> NodeBase | None:
+    """The node the call left from; None where a command, the model or a ceiling sent it to a person."""
+    node = business.node(state.node)
+    return None if node is None or node.WAITS or not node.LEAVES else node
+
+
+def _waits(business: Business, state: FlowState) -> bool:
+    node = business.node(state.node)
+    return node is not None and node.WAITS
+
+
+def _language(business: Business, state: FlowState) -> str:
+    return state.language or business.language
+
+
+def _texts(actions: Iterable[Action]) -> Iterable[str]:
+    for action in actions:
+        match action:
+            case Say(text) if text:
+                yield text
+            case Transfer(_, _, say) | Leave(say) | HangUp(say) if say:
+                yield say

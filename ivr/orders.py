@@ -1,0 +1,66 @@
+"""The work on what was ordered beside a call: each is begun once, whatever breaks."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+import structlog
+
+from ivr.adapters.twilio_outward import NotDone
+from ivr.errors import TelephonyError
+from ivr.web.routes import VOICE_PATH
+from ivr.web.voice import STATUS_PATH
+from memory.store import OrderRow, Store
+from memory.store_orders import OrderStatus
+
+CALL_BACK_ONCE_IN = timedelta(hours=20)
+"""Once a day: twenty hours, so that a daily caller at about the same hour is not refused."""
+
+log = structlog.get_logger()
+
+
+class Outward(Protocol):
+    """What `ivr.adapters.twilio_outward.TwilioOutward` does."""
+
+    async def send_text(self, to: str, from_: str, body: str) -> str: ...
+
+    async def place_call(self, to: str, from_: str, voice_url: str, status_url: str) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """The job `orders.carry_out`. At most once: what may have been done is not tried again."""
+
+    store: Store
+    outward: Outward
+    public_url: str
+
+    async def carry_out(self, call_sid: str, key: str) -> None:
+        """Raises: `NotDone`, `StorageUnavailable`: tried again then."""
+        order = await self.store.order(call_sid, key)
+        if order is None or order.status is not OrderStatus.DUE:
+            return
+        status = await self.store.begin_order(order, CALL_BACK_ONCE_IN if order.kind == "callback" else None)
+        if status is OrderStatus.REFUSED:
+            log.info("order_refused", kind=order.kind, business=order.business_id)
+        if status is not OrderStatus.BEGUN:
+            return
+        try:
+            sid = await self._done(order)
+        except NotDone:
+            await self.store.order_over(order, OrderStatus.DUE)
+            raise
+        except TelephonyError as error:
+            log.warning("order_failed", kind=order.kind, business=order.business_id, error=str(error))
+            await self.store.order_over(order, OrderStatus.FAILED)
+            return
+        await self.store.order_over(order, OrderStatus.DONE, sid)
+        log.info("order_done", kind=order.kind, business=order.business_id, sid=sid)
+
+    async def _done(self, order: OrderRow) -> str:
+        if order.kind == "sms":
+            return await self.outward.send_text(order.to_number, order.from_number, order.body)
+        if not self.public_url:
+            raise NotDone("nobody can be called back: set IVR_PUBLIC_URL")
+        voice, status = f"{self.public_url}{VOICE_PATH}", f"{self.public_url}{STATUS_PATH}"
+        return await self.outward.place_call(order.to_number, order.from_number, voice, status)

@@ -1,0 +1,56 @@
+"""What comes next in a call, in the web part's terms: from where its flow stands, and from what Twilio reports."""
+
+from collections.abc import Mapping
+
+from callflows import engine
+from callflows.engine import Came, FlowState
+from callflows.model import Business
+from ivr.web.deps import ByKeys, DialReport, Ended, GoOn, Outcome, RecordMessage, TransferTo
+from memory.calls import CallStatus
+
+_DIALS: Mapping[str, Came] = {
+    "completed": Came.REACHED,
+    "answered": Came.REACHED,
+    "busy": Came.BUSY,
+    "no-answer": Came.NO_ANSWER,
+    "canceled": Came.CANCELED,
+}
+
+
+def came_of(report: DialReport) -> Came:
+    """What came of a dial. A status that is not known counts as failed: the caller is kept."""
+    if report.call_over:
+        return Came.HUNG_UP
+    came = _DIALS.get(report.status, Came.FAILED)
+    return Came.DECLINED if came is Came.REACHED and report.bridged == "false" else came
+
+
+def outcome_of(business: Business | None, status: CallStatus, flow: FlowState) -> Outcome:
+    """What to answer for a call that stands so. The same state is answered alike however often it is asked for."""
+    if status is CallStatus.ACTIVE:
+        return GoOn()
+    if business is None:
+        return Ended()
+    if status is CallStatus.TRANSFERRED:
+        return _away(business, flow)
+    if status is CallStatus.FAILED:
+        say = business.on_model_down.say
+        return ByKeys(say) if business.on_model_down.keys else down_of(business, say)
+    return Ended()
+
+
+def down_of(business: Business, say: str) -> Outcome:
+    """The last that is left without a model."""
+    target = business.on_model_down.transfer
+    return TransferTo(business.transfers[target].number, say) if target else Ended(say)
+
+
+def _away(business: Business, flow: FlowState) -> Outcome:
+    say, leg, language = flow.trip.say, flow.trip.no, engine.language(business, flow)
+    match engine.away(business, flow):
+        case engine.Dial((first, *others), timeout_s, whispers):
+            return TransferTo(first, say, timeout_s, tuple(others), whispers, leg, language)
+        case engine.Record(max_s, silence_s, finish, transcribe):
+            return RecordMessage(say, max_s, silence_s, finish, transcribe, leg, language)
+        case _:
+            return Ended()
