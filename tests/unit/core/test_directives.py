@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from callflows import engine
@@ -102,6 +102,7 @@ def test_what_is_refused_is_told_by_a_code(name: str, arguments: dict[str, Any],
     assert refused.message
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from(list(DIRECTIVES)),
     st.dictionaries(

@@ -10,7 +10,7 @@ FIRST_MS = 135
 
 
 def frame(no: int) -> LineFrame:
-    return LineFrame(no + 2, no + 1, FIRST_MS + 20 * no, b"\x7e" * 160)
+    return LineFrame(no + 2, no + 1, FIRST_MS + 20 * no, b"\x30" * 160)
 
 
 def feed(media: InboundMedia, numbers: range) -> list[Hear]:
