@@ -155,7 +155,7 @@ class World:
             case Failure.MODEL_ABORTED | Failure.MODEL_CLOSED | Failure.MODEL_REFUSED | Failure.MODEL_STALLED:
                 await self._hit_model(run.failure, chance)
             case Failure.REPLIES_FAIL:
-                self.model.troubles.failures += 2
+                self.model.troubles.fail_replies(chance)
             case Failure.STREAM_BROKEN | Failure.LINE_DROPPED:
                 pass  # the caller's side does that
             case _:

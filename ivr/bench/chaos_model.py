@@ -9,6 +9,7 @@ import logging
 import random
 import re
 from collections.abc import AsyncIterator
+from weakref import WeakSet
 
 import numpy as np
 from websockets.asyncio.server import ServerConnection
@@ -21,8 +22,8 @@ from ivr.sandbox.server import Sandbox
 
 WORDS_MS = 500
 """How long words of the service's own sound."""
-MOST_FAILURES = 2
-"""In a row for one session: with a third the service takes the model for down, and says so to the caller."""
+FAILURES = 2
+"""In a row: with a third the service takes the model for down, and says so to the caller."""
 _NUMBER = re.compile(r"\b\d{5}\b")
 _MANNERS = Manners()
 
@@ -32,7 +33,7 @@ class Troubles:
 
     def __init__(self) -> None:
         self.refusals = 0
-        self.failures = 0
+        self._echoes: WeakSet[Echo] = WeakSet()
 
     def next_connection(self) -> str:
         """See `ivr.sandbox.server.Cast`."""
@@ -43,7 +44,15 @@ class Troubles:
 
     def brain(self) -> "Echo":
         """See `ivr.sandbox.server.Cast`."""
-        return Echo(self)
+        echo = Echo()
+        self._echoes.add(echo)
+        return echo
+
+    def fail_replies(self, chance: random.Random) -> None:
+        """Let the next replies fail in one session; troubles of several do not add up in one call."""
+        calm = sorted((echo for echo in self._echoes if not echo.failed_in_a_row), key=id)
+        if calm:
+            chance.choice(calm).failures = FAILURES
 
 
 class Echo:
@@ -51,9 +60,10 @@ class Echo:
 
     manners = _MANNERS
 
-    def __init__(self, troubles: Troubles) -> None:
-        self._troubles = troubles
-        self._failed_in_a_row = 0
+    def __init__(self) -> None:
+        self.failures = 0
+        """How many of the next replies fail."""
+        self.failed_in_a_row = 0
 
     def hear(self, item_id: str) -> HearPlan:
         """By ear."""
@@ -65,11 +75,11 @@ class Echo:
             return Answer(say="ok")
         if "Say exactly: " in question.instructions:
             return Answer(say=question.instructions.rpartition("Say exactly: ")[2])
-        if self._troubles.failures and self._failed_in_a_row < MOST_FAILURES:
-            self._troubles.failures -= 1
-            self._failed_in_a_row += 1
+        if self.failures:
+            self.failures -= 1
+            self.failed_in_a_row += 1
             return Answer(failure="rate_limit_exceeded")
-        self._failed_in_a_row = 0
+        self.failed_in_a_row = 0
         said = [line.text for line in question.lines if line.who is Who.USER]
         numbers = _NUMBER.findall(said[-1]) if said else []
         return Answer(say=f"You said {numbers[-1]}" if numbers else "Say a number")
