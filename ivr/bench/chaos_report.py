@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ivr.bench.chaos import Failure, Run, World, heard_numbers, is_lost
+from ivr.bench.chaos_world import WorkerProcess
 from ivr.phone.record import CallRecord
 from ivr.spooling import LATE
 from memory.calls import CallStatus
@@ -63,15 +64,23 @@ def _numbers(text: str) -> list[int]:
 
 
 async def left_behind(place: World) -> list[Left]:
-    """What each worker still holds."""
+    """What each worker still holds, once it has had the time to let go."""
+    waited_s = 0.0
+    while waited_s < SETTLE_S and any([await _surplus(worker) > 0 for worker in place.workers]):
+        waited_s += 0.5
+        await asyncio.sleep(0.5)
     return [
         Left(
-            await worker.tasks() - worker.tasks_at_start,
+            await _surplus(worker),
             worker.sockets() - worker.sockets_at_start,
             worker.memory_mb(),
         )
         for worker in place.workers
     ]
+
+
+async def _surplus(worker: WorkerProcess) -> int:
+    return await worker.tasks() - worker.tasks_at_start
 
 
 def figures(place: World, runs: list[Run], pages: dict[int, Pages], left: list[Left]) -> dict[str, Any]:

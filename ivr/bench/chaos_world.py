@@ -193,12 +193,28 @@ class Balancer:
                 continue
             try:
                 async with asyncio.timeout(UPSTREAM_S):
-                    reader, writer = await asyncio.open_connection("127.0.0.1", up[self._turn % len(up)].port)
-                    writer.write(request)
-                    if first := await reader.read(_CHUNK):
-                        return first, reader, writer
+                    answered = await _ask("127.0.0.1", up[self._turn % len(up)].port, request)
+                if answered is not None:
+                    return answered
             except OSError:  # TimeoutError is one
                 await asyncio.sleep(0.05)
+
+
+async def _ask(
+    host: str, port: int, request: bytes
+) -> tuple[bytes, asyncio.StreamReader, asyncio.StreamWriter] | None:
+    """See `Balancer._answered`; nothing stays open without an answer."""
+    reader, writer = await asyncio.open_connection(host, port)
+    try:
+        writer.write(request)
+        first = await reader.read(_CHUNK)
+    except (OSError, asyncio.CancelledError):
+        writer.close()
+        raise
+    if not first:
+        writer.close()
+        return None
+    return first, reader, writer
 
 
 async def _request(reader: asyncio.StreamReader) -> bytes:
