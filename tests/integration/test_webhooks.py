@@ -24,7 +24,7 @@ from ivr.webhooks import WebhookSender
 from memory.calls import CallStatus
 from memory.embedded import conninfo_of
 from memory.jobs import JobTools, run_pending
-from memory.model import CallSnapshot, Exchange, Owner
+from memory.model import CallSnapshot, Charge, ChargeKind, Exchange, Owner
 from memory.notices import NotSent, send_notice, sweep_notices
 from memory.store import AudioPaths, Store
 from memory.store_notices import CALL_ENDED
@@ -91,9 +91,10 @@ def made(receiver: Receiver, folder: Path, http: OutgoingHttp) -> WebhookSender:
 async def ended_call(store: Store, call_sid: str = "CA1", status: CallStatus = CallStatus.FINISHED) -> int:
     await store.open_call(call_sid, ANA.business_id, ANA.caller, TO, "hash")
     epoch = await store.claim_stream(call_sid, "MZ1")
-    usage = {"usd": 0.0123}
-    exchange = Exchange(call_sid, 1, "Two rye loaves for Friday.", "Certainly.", usage=usage)
+    exchange = Exchange(call_sid, 1, "Two rye loaves for Friday.", "Certainly.")
     await store.commit_page(ANA, exchange, AudioPaths())
+    charge = Charge(f"{call_sid}/1", ChargeKind.SPEECH, "m", 0.0123, datetime.now(UTC))
+    await store.add_charge(ANA.business_id, call_sid, charge)
     state = {"flow": {"node": "main", "slots": {"party": 4}, "target": ""}}
     await store.save_snapshot(call_sid, epoch, CallSnapshot(1, state))
     await store.end_call(call_sid, status, epoch)
