@@ -17,7 +17,7 @@ async def up(embedder: Embedder) -> None:
         await asyncio.sleep(0.1)
 
 
-async def test_the_bundled_model_embeds_in_its_own_process(tmp_path: Path) -> None:
+async def test_b079_the_bundled_model_embeds_in_its_own_process(tmp_path: Path) -> None:
     """Not up at first; then near things are near; killed, it is started again; stopped, it is gone."""
     model = find_model(None)
     assert model is not None and model.name == BUNDLED_NAME

@@ -15,10 +15,11 @@ from memory.embedded import conninfo_of
 from memory.errors import StorageUnavailable, UnknownCall
 from memory.jobs import JobTools, delete_doomed, run_pending, upkeep
 from memory.ledger import Ledger
-from memory.model import Exchange, Owner
+from memory.model import Charge, ChargeKind, Exchange, Owner
 from memory.service import Memory
 from memory.store import Store
 from memory.store_erasure import Erased, Erasure, caller_hash
+from memory.store_notices import CALL_ENDED
 from memory.summarise import ExtractiveSummariser
 
 ANA, BOB = Owner("bakery", "+12025550111"), Owner("bakery", "+12025550122")
@@ -84,6 +85,31 @@ async def test_a_forgotten_caller_is_gone_and_nobody_else(
     assert await store.doomed(10) == []
     left = recordings(tmp_path / "audio")
     assert len(left) == 8 and not any(path.startswith("bakery/CA1") for path in left)
+
+
+async def test_b087_no_table_knows_a_forgotten_caller(
+    memory: Memory, store: Store, database_url: str
+) -> None:
+    """Vectors, PIN, costs, messages, notices, orders, jobs: every column of every table is looked at."""
+    await a_call(memory, store, ANA, "CA1", "I like walnuts", "two loaves")
+    await store.enrol(ANA, "hash")
+    await store.add_charge("bakery", "CA1", Charge("c1", ChargeKind.SPEECH, "m", 0.01, datetime.now(UTC)))
+    await store.add_notice("bakery", "CA1", CALL_ENDED, "1")
+    assert await tables_that_know(database_url, "2025550111")
+    await store.forget(ANA)
+    assert await tables_that_know(database_url, "2025550111") == []
+    assert await tables_that_know(database_url, "walnuts") == []
+    assert (await memory.recall(ANA, "CA2", "walnuts", ())).entries == ()
+
+
+async def tables_that_know(url: str, text: str) -> list[str]:
+    """The tables in which some column of some row contains a text."""
+    names = await sql(url, "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")
+    found = [
+        (name, await sql(url, f"SELECT 1 FROM {name} AS t WHERE t::text LIKE '%{text}%' LIMIT 1"))
+        for (name,) in names
+    ]
+    return [str(name) for name, rows in found if rows]
 
 
 async def test_a_commit_that_races_it_is_refused(memory: Memory, store: Store, database_url: str) -> None:
