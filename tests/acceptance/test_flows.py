@@ -37,6 +37,8 @@ MENU: Json = {
         "hours": {"type": "say", "say": "We open at nine.", "to": "menu"},
     },
 }
+TWO_MS = 5_000
+"""The service speaks twice, greeting and menu: a silence that is longer than what lies between them."""
 PAPERS: Json = {
     "documents": [
         {"title": "House rules", "text": "Bicycles may stand in the yard.\n\nDogs are welcome."},
@@ -48,7 +50,7 @@ async def keys_lead_through_a_menu(place: Place) -> None:
     """What `ivr call --dtmf` does: the last of the keys ends the entry, and that the call."""
     async with place.world([GREETING], flows={"alpha": MENU}) as world:
         record = await world.call(
-            Dtmf("2", AfterReply(2_500)), Dtmf("1", AfterReply(2_500)), Dtmf("7391", AfterReply(2_500))
+            Dtmf("2", AfterReply(TWO_MS)), Dtmf("1", AfterReply(2_500)), Dtmf("7391", AfterReply(2_500))
         )
         row = await world.ended(record.call_sid)
 
@@ -66,7 +68,7 @@ async def keys_lead_through_a_menu(place: Place) -> None:
 async def words_choose_and_zero_reaches_the_operator(place: Place) -> None:
     script = [GREETING, turn("your opening hours please", "never said")]
     async with place.world(script, flows={"alpha": MENU}) as world:
-        record = await world.call(say(gap_ms=2_500), Dtmf("0", AfterReply(2_500)))
+        record = await world.call(say(gap_ms=TWO_MS), Dtmf("0", AfterReply(2_500)))
         row = await world.ended(record.call_sid)
 
         assert row.status is CallStatus.TRANSFERRED
@@ -87,12 +89,12 @@ async def a_changed_file_is_taken_up_and_a_bad_one_is_not(place: Place) -> None:
             if event.kind is EventKind.HEARD and "A new menu." not in file.read_text():
                 file.write_text(new)
 
-        steps = (Wait(3_500), BreakStream(), HangUp(AfterReply(2_500)))
+        steps = (Wait(3_500), BreakStream(), HangUp(AfterReply(TWO_MS)))
         record = await world.call(*steps, on_event=change)
         assert record.violations == ()
         said = world.model.own_words()
         assert (said[-2], said[-1]) == (LINE_BROKE, MENU["nodes"]["menu"]["say"])
-        await world.call(HangUp(AfterReply(2_500)))
+        await world.call(HangUp(AfterReply(TWO_MS)))
         assert world.model.own_words()[-1] == "A new menu."
 
         (folder / "beta.yaml").write_text("id: [")
