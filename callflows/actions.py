@@ -1,8 +1,10 @@
 """What a flow wants done, in the order given. Carrying an action out twice must do no harm."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from callflows.hours import Override
 from callflows.orders import Order
 
 
@@ -91,6 +93,13 @@ class SetHours:
     schedule: str
     is_open: bool | None
     until: datetime
+
+    def after(self, overrides: Mapping[str, Override]) -> dict[str, Override]:
+        """What is set by hand once this is done."""
+        others = {name: each for name, each in overrides.items() if name != self.schedule}
+        return (
+            others if self.is_open is None else {**others, self.schedule: Override(self.is_open, self.until)}
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,6 +220,8 @@ def enter(business: Business, state: FlowState, name: str, moment: Moment) -> St
         outcome = node.enter(here(business, state, moment))
         state, done = _applied(business, state, outcome, moment)
         actions += done
+        if outcome.hours is not None:
+            moment = replace(moment, overrides=outcome.hours.after(moment.overrides))
         if not outcome.to:
             return Step(state, tuple(actions))
         actions.append(Moved(outcome.to))

@@ -218,6 +218,7 @@ class Service:
         await self._erase_again()
         await stack.enter_async_context(self._http)
         await background(stack, self._registry.liveness.run())
+        await background(stack, self._reception.hours.run())
         await background(stack, self.book.watch(self._keep_flows))
         await background(stack, self._spool.run())
         await background(stack, self._pacer.run())

@@ -196,7 +196,7 @@ def flows_override(
 ) -> None:
     """Open or close a business by hand until a time, whatever its file says; `normal` takes it back.
 
-    It holds for every call that begins from now on, in every worker. Example: ivr flows override bella-tavola
+    It holds from now on in every worker, also in calls that are under way. Example: ivr flows override bella-tavola
     closed --until 2026-12-24T18:00
     """
     _run(set_hours(_settings(), out, business, state, hours, until))

@@ -89,7 +89,10 @@ async def print_costs(settings: Settings, out: Console, asked: CostQuery, *, as_
         out.print(show_costs.as_json(found, asked.by), markup=False, soft_wrap=True)
         return
     for business_id, rows in found.items():
-        out.print(show_costs.render(business_id, rows, asked.by))
+        if rows:
+            out.print(show_costs.render(business_id, rows, asked.by))
+        else:
+            out.print(f"{business_id}: {show_costs.NOTHING}", markup=False)
     out.print(show_costs.NOTE, style="dim")
 
 

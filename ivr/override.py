@@ -1,6 +1,8 @@
-"""`ivr flows override`: hours that are set by hand, until a time; in force for every worker's next call."""
+"""`ivr flows override`: hours that are set by hand, until a time; in force in every worker's calls."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -13,17 +15,22 @@ from callflows.model import Business
 from callflows.parse import load_folder
 from callflows.scripts import local_time
 from ivr.core.commands import SetHours
+from ivr.core.events import HoursByHand
+from ivr.core.setup import CallSetup
 from ivr.errors import CallthreadError
 from ivr.foundations import flow_folder
 from ivr.operate import opened
 from ivr.remembering import in_our_terms
 from ivr.settings import Settings
+from memory import errors as faults
 from memory.store import Store
 from memory.store_notices import HoursOverride
 
 log = structlog.get_logger()
 
 LONGEST = timedelta(days=366)
+LOOK_EVERY_S = 2.0
+"""As often as for new flow files."""
 
 
 async def set_hours(
@@ -50,6 +57,52 @@ async def overrides_of(store: Store, business: Business, now: datetime) -> Mappi
     """What holds now, as the flow takes it. Raises: `memory.errors`."""
     held = await store.overrides(business.id, now) if business.hours else []
     return {each.schedule: Override(each.is_open, each.until) for each in held}
+
+
+class HoursBoard:
+    """Tells the calls under way here what is set by hand, within `LOOK_EVERY_S`, whoever set it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._calls: dict[str, _Told] = {}
+
+    def joined(self, call_id: str, setup: CallSetup, tell: Callable[[HoursByHand], None]) -> None:
+        """A call begins, which knows what was set until now."""
+        if setup.business.hours:
+            self._calls[call_id] = _Told(setup.business, tell, setup.overrides)
+
+    def left(self, call_id: str) -> None:
+        """The call's stream is over."""
+        self._calls.pop(call_id, None)
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            try:
+                await self.look()
+            except faults.MemoryFault as error:
+                log.warning("hours_not_looked_at", error=type(error).__name__)
+
+    async def look(self) -> None:
+        """Tell every call that does not know it yet. Raises: `memory.errors`."""
+        now = datetime.now(UTC)
+        businesses = {told.business.id: told.business for told in self._calls.values()}
+        held = {key: await overrides_of(self._store, each, now) for key, each in businesses.items()}
+        for told in tuple(self._calls.values()):
+            known = held.get(told.business.id, told.known)
+            if known != told.known:
+                told.known = known
+                told.tell(HoursByHand(known))
+
+
+@dataclass(slots=True)
+class _Told:
+    """A call, and what it was told last."""
+
+    business: Business
+    tell: Callable[[HoursByHand], None]
+    known: Mapping[str, Override]
 
 
 async def apply_override(store: Store, business_id: str, order: SetHours) -> None:

@@ -23,7 +23,7 @@ from ivr.core.setup import CallSetup, Tuning, restore
 from ivr.core.standing import Standing
 from ivr.errors import CallTakenOver, StorageUnavailable
 from ivr.observe import Metrics
-from ivr.override import apply_override, overrides_of
+from ivr.override import HoursBoard, apply_override, overrides_of
 from ivr.pacing import MonotonicClock, Pacer
 from ivr.pins import Pins
 from ivr.ports import CallerLink, ModelLink, Tools
@@ -149,6 +149,8 @@ class Reception:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._budgets = Budgets(parts.store)
+        self.hours = HoursBoard(parts.store)
+        """Has to `run`."""
         self._live: dict[str, LiveCall] = {}
         self._handing_over = False
 
@@ -236,6 +238,7 @@ class Reception:
         live = LiveCall(call)
         self._live[sid] = live
         parts.registry.liveness.began(sid, lambda: claim.held_epoch, call.leave)
+        self.hours.joined(sid, beginning.setup, call.receive)
         if self._handing_over:
             call.hand_over()
         end = CallEnd(None)
@@ -246,6 +249,7 @@ class Reception:
             parts.spool.over(journal)
             if self._live.get(sid) is live:
                 del self._live[sid]
+                self.hours.left(sid)
                 if end.reason is None:
                     parts.registry.liveness.left(sid, claim.held_epoch)
                 else:

@@ -181,7 +181,8 @@ class Registry:
                 return Ended()
             restored = restore(row.snapshot)
             state = FlowState.from_json(restored.flow_json, business)
-            moment = Moment(datetime.now(ZoneInfo(business.timezone)), row.caller)
+            now = datetime.now(ZoneInfo(business.timezone))
+            moment = Moment(now, row.caller, await overrides_of(self._store, business, now), call_sid)
             if digits is None:
                 state, turn = bykeys.begin(business, state, moment)
             else:

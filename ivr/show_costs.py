@@ -16,6 +16,8 @@ NOTE = (
     " transcription, summaries. ≈: by tokens that were estimated, because the provider did not tell them."
 )
 
+NOTHING = "nothing was spent"
+
 
 def render(business_id: str, rows: Sequence[Costs], by: CostKey) -> Table:
     """For people; callers' numbers masked."""

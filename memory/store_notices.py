@@ -118,7 +118,7 @@ class NoticeStore(Database):
             await connection.execute(sent)
 
     async def set_override(self, business_id: str, override: HoursOverride) -> None:
-        """It holds from now on for every worker's new calls; the last one set for a schedule counts."""
+        """It holds from now on; the last one set for a schedule counts."""
         check_business(business_id)
         values = {"is_open": override.is_open, "until": override.until, "set_at": func.now()}
         row = insert(hours_overrides).values(business_id=business_id, schedule=override.schedule, **values)

@@ -28,7 +28,7 @@ class OverrideNode(NodeBase):
     )
 
     def enter(self, here: Here) -> Outcome:
-        """Set it, for every call that begins from now on."""
+        """Set it, for every call."""
         if not here.is_owner or here.now is None:
             return Outcome(to=self.failed)
         is_open = None if self.state == "normal" else self.state == "open"

@@ -47,6 +47,8 @@ class Asking:
         self.flow = replace(setup.flow, taken_up=True) if setup.resumed else setup.flow
         self.delivery = delivery
         self.standing = setup.standing
+        self.overrides = setup.overrides
+        """Schedules that are set by hand now."""
         self.next_no = setup.exchange_no
         """The number of the exchange under way."""
         self.opening_text = ""
@@ -215,7 +217,7 @@ class Asking:
         started_at = self._setup.started_at
         passed = timedelta(milliseconds=now_ms - self._started_ms)
         now = None if started_at is None else started_at + passed
-        return engine.Moment(now, self._setup.caller, self._setup.overrides, self._setup.call_id)
+        return engine.Moment(now, self._setup.caller, self.overrides, self._setup.call_id)
 
     def state(self, now_ms: float) -> str:
         """The state snapshot and the runtime configuration (paper), one compact line each."""

@@ -1,8 +1,10 @@
 """What can happen to a call: frozen facts that adapters hand to `CallCore.receive(event, now_ms)`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from callflows.engine import Override
 from memory.model import Window
 
 SESSION_MS = 60 * 60_000.0
@@ -222,6 +224,13 @@ class ToolAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class HoursByHand:
+    """The schedules that are set by hand now, all of them: somebody set one, or took it back."""
+
+    overrides: Mapping[str, Override]
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """The worker's pacing tick, or a deadline the core asked for."""
 
@@ -247,4 +256,4 @@ ModelEvent = (
     | ModelFault
     | ModelLost
 )
-Event = LineEvent | ModelEvent | Recalled | CeilingReached | ToolAnswered | Tick | Handover
+Event = LineEvent | ModelEvent | Recalled | CeilingReached | ToolAnswered | HoursByHand | Tick | Handover

@@ -73,7 +73,11 @@ class Flowing:
             self.is_ending = True
         else:
             self._asking.flow = step.state
-            self._tools += [each for each in step.actions if isinstance(each, UseTool | CheckPin | SetHours)]
+        due = [each for each in step.actions if isinstance(each, UseTool | CheckPin | SetHours)]
+        self._tools += due
+        for order in due:
+            if isinstance(order, SetHours):
+                self._asking.overrides = order.after(self._asking.overrides)
 
     def next_words(self) -> OwnWords | None:
         """What is to be said next; it is then no longer kept here."""

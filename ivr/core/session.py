@@ -11,6 +11,7 @@ from ivr.core.events import (
     CeilingReached,
     Event,
     Handover,
+    HoursByHand,
     LineClosed,
     LineDigit,
     LineFrame,
@@ -117,6 +118,7 @@ class CallCore:
             Recalled: self._recalled,
             CeilingReached: self._ceiling,
             ToolAnswered: self._tool_answered,
+            HoursByHand: self._hours_by_hand,
             Tick: self._ignore,
             Handover: self._handover,
         }
@@ -307,6 +309,9 @@ class CallCore:
 
     def _handover(self, _: Handover, now_ms: float) -> None:
         self._is_handing_over = True
+
+    def _hours_by_hand(self, event: HoursByHand, now_ms: float) -> None:
+        self._asking.overrides = event.overrides
 
     def _ceiling(self, _: CeilingReached, now_ms: float) -> None:
         """Like the longest time that a call may take, but with the business's own words, or a transfer."""

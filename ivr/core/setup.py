@@ -63,7 +63,7 @@ class CallSetup:
     caller: str | None = None
     """The caller's number (E.164), for the flow's conditions."""
     overrides: Mapping[str, Override] = field(default_factory=dict)
-    """Schedules that are set by hand, as of the start."""
+    """Schedules that are set by hand, as of the start; `HoursByHand` tells of later ones."""
     resumed: bool = False
     """The thread of a dropped call goes on: the caller may decline and start afresh."""
     standing: Standing = field(default_factory=Standing)

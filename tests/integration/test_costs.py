@@ -1,13 +1,18 @@
 """What was spent, added up on a real database, and a business's ceilings held against it."""
 
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 from uuid import uuid4
 
+from rich.console import Console
 from sqlalchemy import insert
 
 from callflows.model import Business
 from callflows.parse import parse_text
+from ivr.operate import CostQuery, print_costs
+from ivr.settings import Settings
 from ivr.spending import Budgets
+from memory.embedded import conninfo_of
 from memory.model import Charge, ChargeKind, Exchange, Owner
 from memory.schema import charges
 from memory.store import AudioPaths, Store
@@ -138,3 +143,10 @@ async def test_with_the_database_down_a_call_keeps_its_own_ceiling() -> None:
     assert await Budgets(down).left_usd(bakery("{per_call_usd: 2, per_month_usd: 9}"), "CA1") == 2.0
     assert await Budgets(down).left_usd(bakery("{per_month_usd: 9}"), "CA1") is None
     await down.close()
+
+
+async def test_of_a_business_that_spent_nothing_one_line_says_so(service_url: str) -> None:
+    settings = Settings.load({"IVR_DATABASE_URL": conninfo_of(service_url)})
+    out = StringIO()
+    await print_costs(settings, Console(file=out, width=200), CostQuery("harbor-dental"), as_json=False)
+    assert out.getvalue().splitlines()[0] == "harbor-dental: nothing was spent"

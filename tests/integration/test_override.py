@@ -1,5 +1,6 @@
 """Hours set by hand: stored with their end, seen by the next call, taken back, and each business's own."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
@@ -11,8 +12,10 @@ from callflows import engine
 from callflows.model import Business
 from callflows.parse import parse_text
 from ivr.core.commands import SetHours
+from ivr.core.events import HoursByHand
+from ivr.core.setup import CallSetup
 from ivr.errors import CallthreadError
-from ivr.override import apply_override, overrides_of, set_hours, until_of
+from ivr.override import HoursBoard, apply_override, overrides_of, set_hours, until_of
 from ivr.settings import Settings
 from memory.embedded import conninfo_of
 from memory.store import HoursOverride, Store
@@ -96,3 +99,22 @@ def test_until_is_a_length_or_a_local_time() -> None:
     for wrong in ("2026-01-07T08:00", "2030-01-01", "soon"):
         with pytest.raises(CallthreadError, match="--until"):
             until_of(wrong, "America/New_York", NOW)
+
+
+async def test_calls_under_way_are_told_once_of_what_changes(store: Store) -> None:
+    board, told, other = HoursBoard(store), list[HoursByHand](), list[HoursByHand]()
+    now = datetime.now(UTC)
+    until = now + timedelta(hours=2)
+    setup = CallSetup("CA1", shop(), engine.start(shop()), "")
+    board.joined("CA1", setup, told.append)
+    board.joined("CA2", replace(setup, overrides={"office": engine.Override(False, until)}), other.append)
+    await board.look()
+    assert (told, other) == ([], [HoursByHand({})])  # taken back between its beginning and now
+    await store.set_override("shop", HoursOverride("office", False, until))
+    await board.look()
+    await board.look()
+    assert told == [HoursByHand({"office": engine.Override(False, until)})] == other[1:]
+    board.left("CA1")
+    await store.clear_override("shop", "office")
+    await board.look()
+    assert (len(told), other[2:]) == (1, [HoursByHand({})])
