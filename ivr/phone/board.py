@@ -3,6 +3,7 @@
 Pure: parts leave effects here, the driver (`ivr.phone.call`) carries them out, in order.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ivr.phone.mouth import Mouth
@@ -29,6 +30,15 @@ class FetchAudio:
 
     serial: int
     url: str
+
+
+@dataclass(frozen=True)
+class FetchCalled:
+    """Ask the service what to do with who was called, before they are connected."""
+
+    serial: int
+    url: str
+    form: Form
 
 
 @dataclass(frozen=True)
@@ -61,7 +71,7 @@ class CloseStream:
     reset: bool = False
 
 
-Effect = FetchDocument | FetchAudio | Notify | OpenStream | SendText | CloseStream
+Effect = FetchDocument | FetchAudio | FetchCalled | Notify | OpenStream | SendText | CloseStream
 
 
 @dataclass(frozen=True)
@@ -83,11 +93,20 @@ Outcome = Next | Goto
 
 @dataclass(frozen=True)
 class DialOutcome:
-    """How every `<Dial>` ends: after `ring_ms`, and if `completed` after `talk_ms` more."""
+    """How every `<Dial>` ends: after `ring_ms`, and if `completed` after `talk_ms` more.
+
+    `key`: what who answers presses when they are asked whether they take the call. `by_number`: who behaves otherwise.
+    """
 
     status: str = "completed"  # or busy, no-answer, failed, canceled
     ring_ms: int = 1_000
     talk_ms: int = 1_000
+    key: str = ""
+    by_number: Mapping[str, "DialOutcome"] = field(default_factory=dict)
+
+    def of(self, number: str) -> "DialOutcome":
+        """How a call to this number ends."""
+        return self.by_number.get(number, self)
 
 
 @dataclass

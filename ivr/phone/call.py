@@ -12,6 +12,7 @@ from ivr.phone.board import (
     DialOutcome,
     Effect,
     FetchAudio,
+    FetchCalled,
     FetchDocument,
     Notify,
     OpenStream,
@@ -150,6 +151,8 @@ class _Driver:
                     self._sockets[serial].send(text)
             case FetchDocument():
                 self._tasks.create_task(self._fetch_document(effect))
+            case FetchCalled():
+                self._tasks.create_task(self._fetch_called(effect))
             case FetchAudio():
                 self._tasks.create_task(self._fetch_audio(effect))
             case Notify():
@@ -164,6 +167,12 @@ class _Driver:
         answer = await self._webhooks.ask(request.url, request.method, request.form, secrets.token_hex(16))
         self.machine.webhook_answered(request.url, answer.status)
         self.machine.document_arrived(request.serial, answer.status, answer.content_type, answer.text)
+        self._carry_out()
+
+    async def _fetch_called(self, request: FetchCalled) -> None:
+        answer = await self._webhooks.ask(request.url, "POST", request.form, secrets.token_hex(16))
+        self.machine.webhook_answered(request.url, answer.status)
+        self.machine.called_arrived(request.serial, answer.status, answer.content_type, answer.text)
         self._carry_out()
 
     async def _fetch_audio(self, request: FetchAudio) -> None:

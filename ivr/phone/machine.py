@@ -139,6 +139,11 @@ class CallMachine:
             return
         self._run(text, content_type)
 
+    def called_arrived(self, serial: int, status: int, content_type: str, text: str) -> None:
+        """The answer to a FetchCalled."""
+        if isinstance(self._activity, Dialling) and self.end is None:
+            self._activity.leg.arrived(serial, status, content_type, text)
+
     def webhook_answered(self, url: str, status: int) -> None:
         """Any request to the service was answered; status 0 where it was not."""
         self.board.tell(EventKind.WEBHOOK, urlsplit(url).path, status=status)

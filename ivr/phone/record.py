@@ -25,6 +25,7 @@ class EventKind(StrEnum):
     MARK_CLEARED = "mark-cleared"  # a mark was echoed because of a clear [name]
     CLEAR = "clear"  # the service cleared the queue; audio thrown away in ms is `value`
     PROMPT = "prompt"  # a Say's words, as played by the network [words]
+    WHISPERED = "whispered"  # who was called was told this before they were connected [words]
     REST = "rest"  # the service changed the call by REST [status, url or twiml]
     VIOLATION = "violation"  # [what the service did wrong]
     ENDED = "ended"  # [EndReason]

@@ -61,6 +61,8 @@ class Dial:
     action: str = ""
     method: str = "POST"
     timeout_s: int = 30
+    called_url: str = ""
+    """Where the TwiML is that who answers hears before being connected; the first one's for all."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,8 @@ class _Reader:
             self.faults.append("13201: <Dial> without anybody to call")
             return None
         timeout_s = self._number(element, "timeout", 30)
-        return Dial(targets, element.get("action", ""), self._method(element), timeout_s)
+        asked = next((url for child in element if (url := child.get("url"))), "")
+        return Dial(targets, element.get("action", ""), self._method(element), timeout_s, asked)
 
     def _record(self, element: ElementTree.Element) -> Verb:
         return Record(

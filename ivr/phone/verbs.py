@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ivr.phone.board import Board, DialOutcome, FetchAudio, Form, Goto, Next, Notify, Outcome
+from ivr.phone.called import Answered, CalledLeg
 from ivr.phone.line import FRAME_MS, silence_ulaw
 from ivr.phone.mouth import Mouthful
 from ivr.phone.record import EventKind
@@ -157,28 +158,57 @@ class Gathering:
 
 
 class Dialling:
-    """Somebody else is rung, and talks or not, as the scene has it."""
+    """Somebody else is rung, asked first where the service wants that, and talks or not, as the scene has it.
+
+    Of several who are rung at once the first who answers is called.
+    """
 
     def __init__(self, board: Board, scene: Scene, verb: Dial) -> None:
         self._verb = verb
         self._scene = scene
-        dial = scene.dial
-        self._answered = dial.status == "completed"
-        ring_ms = min(dial.ring_ms, verb.timeout_s * 1_000)
-        self._left_ms = ring_ms + (dial.talk_ms if self._answered else 0)
+        answers = [each for each in verb.targets if scene.dial.of(each).status == "completed"]
+        number = next(iter(answers), verb.targets[0])
+        self._dial = scene.dial.of(number)
+        self._sid = scene.new_sid("CA")
+        self._answered = bool(answers)
+        ring_ms = min(self._dial.ring_ms, verb.timeout_s * 1_000)
+        self._ring_ms, self._talk_ms = ring_ms, self._dial.talk_ms if self._answered else 0
+        form = {**dict(scene.common_form()), "CallSid": self._sid, "To": number, "Called": number}
+        self.leg = CalledLeg(board, tuple(form.items()), self._dial.key)
 
     def begin(self) -> None:
         """Ringing is not played."""
 
     def tick(self, mouthful: Mouthful) -> Outcome | None:
-        self._left_ms -= FRAME_MS
-        if self._left_ms > 0:
+        if self._ring_ms > 0:
+            self._ring_ms -= FRAME_MS
+            return self._rung() if self._ring_ms <= 0 else None
+        self.leg.tick()
+        if self._is_asked() and self.leg.state is Answered.ASKED:
             return None
+        if self._is_asked() and self.leg.state is Answered.LEFT:
+            self._talk_ms = 0
+        self._talk_ms -= FRAME_MS
+        return None if self._talk_ms > 0 else self._over()
+
+    def _rung(self) -> Outcome | None:
+        if not self._answered:
+            return self._over()
+        if self._is_asked():
+            self.leg.ask(self._scene.resolve(self._verb.called_url))
+        return None
+
+    def _is_asked(self) -> bool:
+        return self._answered and bool(self._verb.called_url)
+
+    def _over(self) -> Outcome:
         if not self._verb.action:
             return Next()
-        form: Form = (("DialCallStatus", self._scene.dial.status), ("DialCallSid", self._scene.new_sid("CA")))
+        form: Form = (("DialCallStatus", self._dial.status), ("DialCallSid", self._sid))
         if self._answered:
-            form = (*form, ("DialCallDuration", str(self._scene.dial.talk_ms // 1_000)))
+            is_bridged = not self._is_asked() or self.leg.state is Answered.CONNECTED
+            talk_s = self._dial.talk_ms // 1_000 if is_bridged else 0
+            form = (*form, ("DialCallDuration", str(talk_s)), ("DialBridged", str(is_bridged).lower()))
         return Goto(self._verb.action, self._verb.method, form)
 
     def cut(self, *, hang_up: bool) -> None:

@@ -11,7 +11,17 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from ivr.phone.board import CloseStream, Effect, FetchAudio, FetchDocument, Form, Notify, OpenStream, SendText
+from ivr.phone.board import (
+    CloseStream,
+    Effect,
+    FetchAudio,
+    FetchCalled,
+    FetchDocument,
+    Form,
+    Notify,
+    OpenStream,
+    SendText,
+)
 from ivr.phone.line import FRAME_MS
 from ivr.phone.machine import Caller, CallMachine, CallSetup
 from ivr.phone.record import CallRecord
@@ -119,6 +129,10 @@ class Bench:
         match effect:
             case FetchDocument(serial, url, _, form):
                 self._answer(serial, url, form)
+            case FetchCalled(serial, url, form):
+                self.fetched.append((url, dict(form)))
+                text = self.documents[urlsplit(url).path][0]
+                self.machine.called_arrived(serial, 200 if text else 500, "text/xml", text)
             case FetchAudio(serial, url):
                 self.machine.audio_arrived(serial, self.audio.get(url), "404")
             case Notify(url, form):
