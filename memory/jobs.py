@@ -23,7 +23,7 @@ from memory.embed import Embedder, chunks
 from memory.embedded import conninfo_of
 from memory.errors import EmbeddingNotReady
 from memory.jobqueue import EMBED_FACTS, PROCESS_PAGE, QUEUE, REFRESH_THREAD, SEND_NOTICE
-from memory.notices import Notifier, send_notice, sweep_notices
+from memory.notices import TOLD_FOR, Notifier, send_notice, sweep_notices
 from memory.store import PageVectors, Store, StoredPage
 from memory.store_erasure import Erasure
 from memory.summarise import Summariser, Summary
@@ -327,7 +327,9 @@ async def _send_notice(context: JobContext, notice_id: int) -> None:
 async def _sweep_notices(context: JobContext, timestamp: int) -> None:
     tools = _tools(context)
     if tools.notifier is not None:
-        waiting = await sweep_notices(tools.store, tools.notifier, datetime.fromtimestamp(timestamp, UTC))
+        now = datetime.fromtimestamp(timestamp, UTC)
+        await tools.store.requeue_voicemails(now - TOLD_FOR)
+        waiting = await sweep_notices(tools.store, tools.notifier, now)
         if waiting:
             log.info("notices_wait", count=waiting)
 

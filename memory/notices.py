@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from memory.calls import CallRow, CallStatus
@@ -14,6 +14,12 @@ from memory.summarise import extract_thread
 
 TOLD_FOR = timedelta(hours=24)
 """What could not be told for so long never is."""
+VOICEMAIL_LEFT = "voicemail"
+"""The event of a message that a caller left."""
+LEAVES_MESSAGE = "voicemail"
+"""How the flow's state names a call that has left our stream for it."""
+MESSAGE_TAKES = timedelta(minutes=15)
+"""At most: ten minutes may be recorded."""
 
 
 class NotSent(MemoryFault):
@@ -42,16 +48,27 @@ class Notifier(Protocol):
         ...
 
 
-async def send_notice(store: Store, notifier: Notifier, notice_id: int) -> None:
+async def send_notice(store: Store, notifier: Notifier, notice_id: int, now: datetime | None = None) -> None:
     """Tell it, unless it was told, or there is nothing to tell any more. Raises: `NotSent`, `StorageUnavailable`."""
     notice = await store.load_notice(notice_id)
     if notice is None or notice.is_sent or notice.business_id not in notifier.businesses(notice.event):
         return
     call = await store.get_call(notice.call_sid)
-    if call is None or (notice.event == CALL_ENDED and call.status is CallStatus.ACTIVE):
-        return  # it goes on, after a transfer that reached nobody: its end has a notice of its own
+    if call is None or (notice.event == CALL_ENDED and goes_on(call, now or datetime.now(UTC))):
+        return
     await notifier.send(await message_of(store, notice, call))
     await store.mark_sent(notice_id)
+
+
+def goes_on(call: CallRow, now: datetime) -> bool:
+    """Whether a call has not really ended: it came back from a transfer, and its end has a notice of its own; or a
+    message is being left, and what comes of that is its end. Twilio may never tell us: nobody waits for ever.
+    """
+    if call.status is CallStatus.ACTIVE:
+        return True
+    flow = (call.snapshot.state.get("flow") if call.snapshot is not None else None) or {}
+    leaves_message = call.status is CallStatus.TRANSFERRED and flow.get("ended") == LEAVES_MESSAGE
+    return leaves_message and now - (call.ended_at or call.last_activity_at) < MESSAGE_TAKES
 
 
 async def sweep_notices(store: Store, notifier: Notifier, now: datetime) -> int:
@@ -59,6 +76,8 @@ async def sweep_notices(store: Store, notifier: Notifier, now: datetime) -> int:
     since, count = now - TOLD_FOR, 0
     for business_id in notifier.businesses(CALL_ENDED):
         await store.notice_ended_calls(business_id, since)
+    told = {*notifier.businesses(CALL_ENDED), *notifier.businesses(VOICEMAIL_LEFT)}
+    for business_id in sorted(told):
         count += await store.requeue_notices(business_id, since)
     return count
 

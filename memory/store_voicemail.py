@@ -100,6 +100,24 @@ class VoicemailStore(Database):
         """Its recording lies there now. False if the message was erased meanwhile."""
         return await self._change(message, audio_path=path)
 
+    async def save_voicemail_text(self, message: Voicemail, text: str) -> bool:
+        """What was said in it. False if the message was erased meanwhile."""
+        return await self._change(message, transcript=clean_text(text))
+
+    async def requeue_voicemails(self, since: datetime) -> int:
+        """Queue the work again on what is not told and has no job that waits. Returns how many are not told."""
+        waiting = select(voicemails.c.call_sid, voicemails.c.recording_sid).where(
+            voicemails.c.told_at.is_(None), voicemails.c.created_at >= since
+        )
+        count = 0
+        for business_id in await self.businesses():
+            async with self.transaction(business_id) as connection:
+                query = waiting.where(voicemails.c.business_id == business_id)
+                for row in (await connection.execute(query)).all():
+                    await enqueue_voicemail(connection, row.call_sid, row.recording_sid)
+                    count += 1
+        return count
+
     async def voicemail_told(self, message: Voicemail) -> bool:
         """The business has been told of it. False if the message was erased meanwhile."""
         return await self._change(message, told_at=func.clock_timestamp())

@@ -24,7 +24,7 @@ class VoicemailNode(NodeBase):
     silence_s: int = Field(5, ge=2, le=30, description="So much silence ends it.")
     finish: Literal["#", "*", ""] = Field("#", description="The key that ends it; empty: none.")
     transcribe: bool = Field(
-        False, description="Twilio writes down what was said (English only, two minutes at most)."
+        False, description="What was said is written down, for whoever is told of the message."
     )
     to: Name = Field(description="The node to go to with a message.")
     otherwise: Name | None = Field(None, description="The node to go to without one; `to` when left out.")

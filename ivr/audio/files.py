@@ -5,6 +5,7 @@ import sys
 import wave
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import soxr
@@ -16,13 +17,14 @@ class BadAudioFile(CallthreadError):
     """The file cannot be read as a PCM WAV."""
 
 
-def read_wav(path: str | Path, rate_hz: int) -> bytes:
+def read_wav(path: str | Path | BinaryIO, rate_hz: int) -> bytes:
     """The file's sound as PCM16 little-endian mono at `rate_hz`; channels are averaged.
 
     Raises: `BadAudioFile`; `OSError` if it cannot be opened.
     """
     try:
-        with wave.open(str(path), "rb") as wav:
+        source = str(path) if isinstance(path, str | Path) else path
+        with wave.open(source, "rb") as wav:
             channels, width, file_rate_hz = wav.getnchannels(), wav.getsampwidth(), wav.getframerate()
             frames = wav.readframes(wav.getnframes())
     except (wave.Error, EOFError) as error:

@@ -61,7 +61,7 @@ class Webhook:
     is_empty: bool = False
     """By the query of our own URL behind a recording: nothing was recorded."""
     wants_text: bool = False
-    """By the query of our own URL for a recording: it is being transcribed."""
+    """By the query of our own URL for a recording: it is to be transcribed."""
 
     @property
     def call_over(self) -> bool:

@@ -325,7 +325,6 @@ def _record(hook: Webhook, to: RecordMessage) -> str:
         action,
         f"{base}{RECORDED_PATH}?leg={to.leg}&empty=1",
         told,
-        transcript_url=told if to.transcribe else "",
         say=to.say,
         language=to.language,
         max_s=to.max_s,

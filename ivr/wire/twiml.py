@@ -105,7 +105,6 @@ def record(
     empty_url: str,
     status_url: str,
     *,
-    transcript_url: str = "",
     say: str = "",
     language: str = "en-US",
     max_s: int = 120,
@@ -113,7 +112,7 @@ def record(
     finish: str = "#",
 ) -> str:
     """Record a message after a tone. Its end is posted to `action_url`; Twilio does not ask that for an empty one,
-    and goes to `empty_url`. That it can be fetched is posted to `status_url`, its words to `transcript_url` if given.
+    and goes to `empty_url`. That it can be fetched is posted to `status_url`.
     """
     response = VoiceResponse()
     _say(response, say, language)
@@ -127,8 +126,7 @@ def record(
         recording_status_callback=clean(status_url),
         recording_status_callback_method="POST",
         recording_status_callback_event="completed",
-        transcribe=bool(transcript_url),
-        transcribe_callback=clean(transcript_url) or None,
+        transcribe=False,
     )
     response.redirect(clean(empty_url), method="POST")
     return str(response)

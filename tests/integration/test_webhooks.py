@@ -25,7 +25,7 @@ from memory.calls import CallStatus
 from memory.embedded import conninfo_of
 from memory.jobs import JobTools, run_pending
 from memory.model import CallSnapshot, Charge, ChargeKind, Exchange, Owner
-from memory.notices import NotSent, send_notice, sweep_notices
+from memory.notices import MESSAGE_TAKES, VOICEMAIL_LEFT, NotSent, send_notice, sweep_notices
 from memory.store import AudioPaths, Store
 from memory.store_notices import CALL_ENDED
 from memory.summarise import ExtractiveSummariser
@@ -82,8 +82,8 @@ async def sender(receiver: Receiver, tmp_path: Path) -> AsyncIterator[WebhookSen
         yield made(receiver, tmp_path, http)
 
 
-def made(receiver: Receiver, folder: Path, http: OutgoingHttp) -> WebhookSender:
-    (folder / "bakery.yaml").write_text(FLOW.replace("URL", receiver.url))
+def made(receiver: Receiver, folder: Path, http: OutgoingHttp, flow: str = FLOW) -> WebhookSender:
+    (folder / "bakery.yaml").write_text(flow.replace("URL", receiver.url))
     secrets = FlowSecrets({"HOOK_SECRET": SecretStr("hush-hush")})
     return WebhookSender(FlowShelf(folder), http, secrets, now_s=lambda: 1_700_000_000)
 
@@ -234,3 +234,66 @@ async def test_private_addresses_are_for_development_only(
         with pytest.raises(NotSent, match="private address"):
             await send_notice(store, made(receiver, tmp_path, http), (await notice_ids(database_url))[0])
     assert receiver.got == []
+
+
+async def test_a_call_that_leaves_a_message_is_told_of_once_when_that_is_done(
+    store: Store, database_url: str, service_url: str, receiver: Receiver, sender: WebhookSender
+) -> None:
+    """Not while the message is being spoken; with the end it came to; also if its worker died in between."""
+    epoch = await leaves_message(store, "CA1")
+    await store.add_notice("bakery", "CA1", CALL_ENDED, str(epoch))
+    await leaves_message(store, "CA2")  # its worker died before it could note the end
+    now = datetime.now(UTC)
+    for _ in range(2):
+        await sweep_notices(store, sender, now)
+        await run_pending(service_url, tools(store, sender))
+    assert receiver.got == []
+    for call_sid in ("CA1", "CA2"):
+        row = await store.get_call(call_sid)
+        assert row is not None
+        done = CallSnapshot(1, {"flow": {"node": "thanks", "slots": {}, "ended": "hung_up"}})
+        assert await store.return_call(call_sid, row.snapshot, done, CallStatus.FINISHED)
+    for _ in range(2):
+        await sweep_notices(store, sender, now)
+        await run_pending(service_url, tools(store, sender))
+    told = {message["call"]["id"]: message["call"]["reason"] for message in receiver.messages()}
+    assert told == {"CA1": "finished", "CA2": "finished"}
+    assert len(receiver.got) == 2
+
+
+async def test_a_message_whose_end_nobody_tells_is_not_waited_for_for_ever(
+    store: Store, database_url: str, receiver: Receiver, sender: WebhookSender
+) -> None:
+    epoch = await leaves_message(store, "CA1")
+    await store.add_notice("bakery", "CA1", CALL_ENDED, str(epoch))
+    (notice_id,) = await notice_ids(database_url)
+    late = datetime.now(UTC) + MESSAGE_TAKES
+    await send_notice(store, sender, notice_id, late - timedelta(minutes=1))
+    assert receiver.got == []
+    await send_notice(store, sender, notice_id, late + timedelta(minutes=1))
+    assert [message["call"]["id"] for message in receiver.messages()] == ["CA1"]
+
+
+async def test_a_business_that_wants_messages_only_is_told_of_those_nobody_told(
+    store: Store, service_url: str, receiver: Receiver, tmp_path: Path
+) -> None:
+    await ended_call(store)
+    async with OutgoingHttp(["127.0.0.1"]) as http:
+        only = FLOW.replace('SECRET}"}', 'SECRET}", events: [voicemail]}')
+        sender = made(receiver, tmp_path, http, only)
+        await store.add_notice("bakery", "CA1", VOICEMAIL_LEFT, "RE1", {"recording": {"id": "RE1"}})
+        await run_pending(service_url, JobTools(store, ExtractiveSummariser()))  # its job came to nothing
+        assert await sweep_notices(store, sender, datetime.now(UTC)) == 1
+        await run_pending(service_url, tools(store, sender))
+        assert [message["event"] for message in receiver.messages()] == ["voicemail"]
+        assert await sweep_notices(store, sender, datetime.now(UTC)) == 0
+
+
+async def leaves_message(store: Store, call_sid: str) -> int:
+    """A call that has left its stream for a message. Returns its epoch."""
+    await store.open_call(call_sid, ANA.business_id, ANA.caller, TO, "hash")
+    epoch = await store.claim_stream(call_sid, "MZ1")
+    state = {"flow": {"node": "message", "slots": {}, "ended": "voicemail"}}
+    await store.save_snapshot(call_sid, epoch, CallSnapshot(1, state))
+    await store.end_call(call_sid, CallStatus.TRANSFERRED, epoch)
+    return epoch
