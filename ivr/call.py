@@ -357,7 +357,7 @@ class Call:
         self._transfer_to = command
 
     def _end_call(self, command: do.EndCall) -> None:
-        self._writes.put_nowait(lambda: self._around.journal.end(command.reason))
+        self._writes.put_nowait(lambda: self._around.journal.end(command.reason, command.by))
         left = self._transfer_to
         self._finish(CallEnd(command.reason, command.say, left.target if left is not None else "", left))
 

@@ -17,6 +17,7 @@ from ivr.remembering import in_our_terms
 from ivr.secondway import SecondWay
 from memory import errors as faults
 from memory.calls import CallStatus
+from memory.model import EndedBy
 from memory.store import Store
 
 GONE_AFTER_S = 10.0
@@ -30,6 +31,7 @@ STALE_AFTER = timedelta(seconds=15)
 """So long after a lapse nobody has brought it back."""
 SWEEP_AFTER = timedelta(seconds=60)
 """Calls of nobody that no caller has asked about, and that could not be brought back."""
+ASK_S = 0.8
 TRIES = 3
 """So often a call that Twilio still has is sent to the continue URL before it is given up."""
 
@@ -52,6 +54,8 @@ class Check:
 
     task: asyncio.Task[None]
     epoch: int | None
+    by: EndedBy
+    """Whose doing it is if it does not come back."""
 
 
 class Liveness:
@@ -78,16 +82,21 @@ class Liveness:
     def left(self, call_sid: str, epoch: int | None) -> None:
         """The stream is over, the call perhaps not."""
         self._live.pop(call_sid, None)
-        self.expect_back(call_sid, epoch)
+        self._expect(call_sid, epoch, EndedBy.TWILIO)
 
     def over(self, call_sid: str) -> None:
         """The call is over, and that is written."""
         self._live.pop(call_sid, None)
 
-    def expect_back(self, call_sid: str, epoch: int | None = None) -> None:
+    def told_over(self, call_sid: str) -> None:
+        """Twilio says that the call is over: unless it comes all the same, it counts as dropped."""
+        check = self._checks.get(call_sid)
+        self._expect(call_sid, None, EndedBy.CALLER if check is None else check.by)
+
+    def _expect(self, call_sid: str, epoch: int | None, by: EndedBy) -> None:
         """Unless a newer stream of this call comes, it counts as dropped after `GONE_AFTER_S`."""
         self.came_back(call_sid)
-        self._check(call_sid, epoch, TRIES, at_once=False)
+        self._check(call_sid, epoch, TRIES, by, at_once=False)
 
     def came_back(self, call_sid: str) -> None:
         """Twilio asked about the call, so it lives."""
@@ -96,9 +105,10 @@ class Liveness:
             check.task.cancel()
 
     async def settle(self, business_id: str, caller: str | None) -> None:
-        """This caller calls anew: their calls that broke off will not come back, so they are dropped now.
+        """This number calls anew: its calls that broke off are dropped now, but for those that Twilio still has.
 
-        Raises: `StorageUnavailable`.
+        Somebody else may call from the same number at the same time. Where Twilio cannot be asked, the call counts as
+        dropped; should it come back all the same, it goes on (`Store.revive`). Raises: `StorageUnavailable`.
         """
         if not caller:
             return
@@ -106,10 +116,21 @@ class Liveness:
             if self._checks:
                 for row in await self._store.list_calls(business_id, caller=caller, limit=10):
                     check = self._checks.get(row.call_sid)
-                    if check is not None:
+                    if check is not None and not await self._is_there(row.call_sid):
                         self.came_back(row.call_sid)
-                        await self._drop(row.call_sid, check.epoch)
-            await self._store.drop_stale(STALE_AFTER, business_id=business_id, caller=caller)
+                        await self._drop(row.call_sid, check.epoch, check.by)
+            stale = await self._store.stale_calls(business_id, caller, STALE_AFTER)
+            gone = [call_sid for call_sid in stale if not await self._is_there(call_sid)]
+            if gone:
+                await self._store.drop_stale(STALE_AFTER, business_id=business_id, only=gone)
+
+    async def _is_there(self, call_sid: str) -> bool:
+        """Whether Twilio still has the call; not if it cannot be asked, or is slow: a caller waits."""
+        try:
+            async with asyncio.timeout(ASK_S):
+                return await self._way.is_over(call_sid) is False
+        except TimeoutError:
+            return False
 
     async def run(self) -> None:
         """Beat, look and sweep until cancelled."""
@@ -168,14 +189,16 @@ class Liveness:
             taken = await self._store.take_lapsed(call_sid, epoch, LAPSED_AFTER)
             if taken is not None:
                 log.warning("call_taken_from_nobody", call_sid=call_sid)
-                self._check(call_sid, taken, TRIES, at_once=True)
+                self._check(call_sid, taken, TRIES, EndedBy.WORKER, at_once=True)
 
-    def _check(self, call_sid: str, epoch: int | None, tries: int, *, at_once: bool) -> None:
+    def _check(self, call_sid: str, epoch: int | None, tries: int, by: EndedBy, *, at_once: bool) -> None:
         """Await the call, `at_once` after having sent it back to us."""
-        work = self._drop_later(call_sid, epoch, tries, at_once=at_once)
-        self._checks[call_sid] = Check(asyncio.create_task(work), epoch)
+        work = self._drop_later(call_sid, epoch, tries, by, at_once=at_once)
+        self._checks[call_sid] = Check(asyncio.create_task(work), epoch, by)
 
-    async def _drop_later(self, call_sid: str, epoch: int | None, tries: int, *, at_once: bool) -> None:
+    async def _drop_later(
+        self, call_sid: str, epoch: int | None, tries: int, by: EndedBy, *, at_once: bool
+    ) -> None:
         if at_once:
             await self._way.bring_back(call_sid)
         await asyncio.sleep(GONE_AFTER_S)
@@ -184,10 +207,13 @@ class Liveness:
         try:
             if is_over is False and await self._is_awaited(call_sid, epoch):
                 if tries > 1:
-                    self._check(call_sid, epoch, tries - 1, at_once=True)
+                    await self._store.renew(
+                        call_sid
+                    )  # who calls anew from its number is not to drop it meanwhile
+                    self._check(call_sid, epoch, tries - 1, by, at_once=True)
                     return
                 await self._way.hang_up(call_sid)
-            await self._drop(call_sid, epoch)
+            await self._drop(call_sid, epoch, by)
         except faults.StorageUnavailable as error:  # then the sweep finds it
             log.warning("drop_not_noted", call_sid=call_sid, error=str(error))
         except faults.MemoryFault:
@@ -203,10 +229,10 @@ class Liveness:
             and row.epoch == epoch
         )
 
-    async def _drop(self, call_sid: str, epoch: int | None) -> None:
+    async def _drop(self, call_sid: str, epoch: int | None, by: EndedBy | None) -> None:
         if self.is_live(call_sid):
             return
         # A newer stream holds the call; or it was refused at its webhook and is in no database.
         with contextlib.suppress(faults.StaleEpoch, faults.UnknownCall):
-            if await self._store.end_call(call_sid, CallStatus.DROPPED, epoch):
-                log.info("call_dropped", call_sid=call_sid)
+            if await self._store.end_call(call_sid, CallStatus.DROPPED, epoch, by=by):
+                log.info("call_dropped", call_sid=call_sid, by=by)

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from ivr.core.commands import Command, EndReason, LineCommand, ModelCommand, SessionConfig, UseTool
 from ivr.core.events import Event, LineEvent, ModelEvent, ReplyPcm, ToolAnswered
-from memory.model import Access, CallSnapshot, Charge, Exchange, Window
+from memory.model import Access, CallSnapshot, Charge, EndedBy, Exchange, Window
 
 
 class Clock(Protocol):
@@ -145,6 +145,6 @@ class Journal(Protocol):
         """Replace the call's journalled state."""
         ...
 
-    async def end(self, reason: EndReason) -> None:
-        """Write the end of the call, once: later ends are ignored."""
+    async def end(self, reason: EndReason, by: EndedBy | None) -> None:
+        """Write the end of the call, and whose doing it was, once: later ends are ignored."""
         ...

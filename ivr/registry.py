@@ -42,7 +42,7 @@ from ivr.web.deps import (
     Whispered,
 )
 from memory.calls import CallRow, CallStatus
-from memory.model import CallSnapshot, Owner
+from memory.model import CallSnapshot, EndedBy, Owner
 from memory.store import Store
 
 log = structlog.get_logger()
@@ -146,10 +146,20 @@ class Registry:
             return end.outcome
         if end is not None and end.holds_for(row):
             return end.outcome
+        if row is not None and row.status is CallStatus.DROPPED and await self._revived(call_sid):
+            return GoOn()
         outcome = GoOn() if row is None else self._outcome_of_row(row)
         if row is not None and isinstance(outcome, GoOn):
             await self._renew(call_sid)
         return outcome
+
+    async def _revived(self, call_sid: str) -> bool:
+        """A call that counted as dropped because nobody had heard of it: Twilio asks about it, so it lives."""
+        async with in_our_terms():
+            is_back = await self._store.revive(call_sid)
+        if is_back:
+            log.warning("call_was_not_dropped", call_sid=call_sid)
+        return is_back
 
     async def _renew(self, call_sid: str) -> None:
         """Somebody is about to carry the call: the lease of who did does not lapse meanwhile."""
@@ -163,12 +173,12 @@ class Registry:
         if report.call_over and not report.stream_event:
             self.rescue.came_back(report.call_sid)
         if report.call_over and not report.stream_event and not self.liveness.is_live(report.call_sid):
-            self.liveness.expect_back(report.call_sid)
+            self.liveness.told_over(report.call_sid)
 
     async def give_up(self, call_sid: str) -> Outcome:
         """See the protocol."""
         async with in_our_terms():
-            await self._store.end_call(call_sid, CallStatus.FAILED)
+            await self._store.end_call(call_sid, CallStatus.FAILED, by=EndedBy.TWILIO)
             row = await self._store.get_call(call_sid)
         return Ended() if row is None else self._outcome_of_row(row)
 

@@ -14,7 +14,7 @@ from ivr.errors import CallTakenOver, StorageUnavailable
 from memory import errors as faults
 from memory.calls import CallRow, CallStatus
 from memory.costs import estimate_usd, transcription_usd
-from memory.model import Access, CallSnapshot, Charge, Exchange, Owner, Trust, Window
+from memory.model import Access, CallSnapshot, Charge, EndedBy, Exchange, Owner, Trust, Window
 from memory.service import CallMemory
 from memory.store import Store
 from memory.store_notices import CALL_ENDED
@@ -171,11 +171,11 @@ class StoreJournal:
             await self._store.strip(owner, self._claim.call_sid, words=standing.keeps is Keeps.NOTHING)
         self._noted = standing
 
-    async def end(self, reason: EndReason) -> None:
+    async def end(self, reason: EndReason, by: EndedBy | None) -> None:
         """See the port."""
         epoch = await self._claim.epoch()
         async with in_our_terms():
-            await self._store.end_call(self._claim.call_sid, CallStatus(reason.value), epoch)
+            await self._store.end_call(self._claim.call_sid, CallStatus(reason.value), epoch, by=by)
             if self._tells_end:
                 business_id = self._claim.owner.business_id
                 await self._store.add_notice(business_id, self._claim.call_sid, CALL_ENDED, str(epoch))

@@ -51,6 +51,7 @@ def as_json(view: CallView) -> str:
         "business_id": call.business_id,
         "caller": mask_number(call.caller) if call.caller else None,
         "status": call.status.value,
+        "ended_by": call.ended_by,
         "started_at": _iso(call.started_at),
         "ended_at": _iso(call.ended_at),
         "resumed_from": call.resumed_from,
@@ -81,7 +82,7 @@ def render_call(view: CallView) -> RenderableType:
     """For people: a heading, and a few lines a turn."""
     call = view.call
     who = mask_number(call.caller) if call.caller else "withheld"
-    heading = Text(f"{call.call_sid}  {call.business_id}  from {who}  {call.status.value}", style="bold")
+    heading = Text(f"{call.call_sid}  {call.business_id}  from {who}  {call.ending}", style="bold")
     if call.resumed_from:
         heading.append(f"\n  goes on with {call.resumed_from}", style="cyan")
     total = Text(f"  {len(view.turns)} turns, about ${view.usd:.4f} ({PRICES_NOTE})", style="dim")
@@ -194,7 +195,7 @@ def render_list(rows: Sequence[CallRow]) -> Table:
         who = mask_number(row.caller) if row.caller else "withheld"
         started = row.started_at.strftime("%m-%d %H:%M")
         before = f"…{row.resumed_from[-6:]}" if row.resumed_from else ""
-        table.add_row(row.call_sid, started, who, row.status.value, before)
+        table.add_row(row.call_sid, started, who, row.ending, before)
     return table
 
 

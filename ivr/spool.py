@@ -20,7 +20,7 @@ import structlog
 
 from ivr.core.commands import EndReason
 from ivr.errors import StorageUnavailable
-from memory.model import CallSnapshot, Charge, Exchange, Trust
+from memory.model import CallSnapshot, Charge, EndedBy, Exchange, Trust
 
 LIMIT_BYTES = 1 << 30
 """About 35 hours of calls with their audio. What does not fit waits in memory, as it would without a spool."""
@@ -60,6 +60,7 @@ class EndLine(msgspec.Struct, frozen=True, tag="end"):
     """How the call ended."""
 
     reason: EndReason
+    by: EndedBy | None = None
 
 
 class ChargeLine(msgspec.Struct, frozen=True, tag="charge"):

@@ -23,7 +23,7 @@ from ivr.spool import (
 )
 from memory import errors as faults
 from memory.calls import CallStatus
-from memory.model import CallSnapshot, Charge, Exchange, Owner
+from memory.model import CallSnapshot, Charge, EndedBy, Exchange, Owner
 from memory.service import Memory
 from memory.store import Store
 
@@ -81,8 +81,8 @@ async def write_to(journal: Journal, line: Line) -> None:
             await journal.commit_exchange(exchange)
         case SnapshotLine(snapshot):
             await journal.save_snapshot(snapshot)
-        case EndLine(reason):
-            await journal.end(reason)
+        case EndLine(reason, by):
+            await journal.end(reason, by)
         case ChargeLine(charge):
             await journal.charge(charge)
 
@@ -115,9 +115,9 @@ class SpooledJournal:
         """See the port."""
         await self._write(SnapshotLine(snapshot))
 
-    async def end(self, reason: EndReason) -> None:
+    async def end(self, reason: EndReason, by: EndedBy | None) -> None:
         """See the port."""
-        await self._write(EndLine(reason))
+        await self._write(EndLine(reason, by))
 
     async def drain(self) -> None:
         """Replay what waits on disk. Raises: `StorageUnavailable`, with the rest still there."""

@@ -4,17 +4,29 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from memory.model import CallSnapshot, Owner, Trust
+from memory.model import CallSnapshot, EndedBy, Owner, Trust
 
 
 class CallStatus(StrEnum):
-    """`DROPPED`: the call ended, its flow had not. `FAILED`: our side broke, there is nothing to resume."""
+    """`DROPPED`: the call ended, its flow had not: it can be taken up. `FAILED`: our side broke, nothing can."""
 
     ACTIVE = "active"
     FINISHED = "finished"
     TRANSFERRED = "transferred"
     DROPPED = "dropped"
     FAILED = "failed"
+
+
+_ENDINGS = {
+    (CallStatus.FINISHED, EndedBy.CALLER): "finished: hung up after the goodbye",
+    (CallStatus.DROPPED, EndedBy.CALLER): "hung up before the goodbye",
+    (CallStatus.DROPPED, EndedBy.US): "dropped: nobody was heard",
+    (CallStatus.DROPPED, EndedBy.NETWORK): "dropped by the caller's network",
+    (CallStatus.DROPPED, EndedBy.WORKER): "dropped by a worker of ours",
+    (CallStatus.DROPPED, EndedBy.TWILIO): "dropped by Twilio",
+    (CallStatus.FAILED, EndedBy.MODEL): "failed: no speech model",
+    (CallStatus.FAILED, EndedBy.TWILIO): "failed: its streams came and went",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +48,17 @@ class CallRow:
     resumed_from: str | None
     trust: Trust = Trust.NUMBER
     """What the first webhook said of who calls."""
+    ended_by: EndedBy | None = None
+    """`None`: it goes on, or nobody knows."""
 
     @property
     def owner(self) -> Owner:
         """Whose memory this call reads and writes."""
         return Owner(self.business_id, self.caller)
+
+    @property
+    def ending(self) -> str:
+        """How it stands, in words for people: who hung up, or what broke."""
+        if self.status is CallStatus.ACTIVE or self.ended_by is None:
+            return self.status.value
+        return _ENDINGS.get((self.status, self.ended_by), self.status.value)

@@ -36,6 +36,23 @@ class Trust(IntEnum):
     """They have shown who they are, in this call."""
 
 
+class EndedBy(StrEnum):
+    """Whose doing the end of a call was, as far as we can tell."""
+
+    US = "us"
+    """It came to its end, or we gave up waiting for a word."""
+    CALLER = "caller"
+    """They hung up."""
+    NETWORK = "network"
+    """The caller's line was bad, and then gone."""
+    WORKER = "worker"
+    """Whoever carried the call died, and it was gone before it could be brought back."""
+    MODEL = "model"
+    """No speech model was to be had."""
+    TWILIO = "twilio"
+    """Its stream broke, or would not hold, without a word about why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """What of the pages of a caller a turn may be made of. What it may not is not looked at at all.

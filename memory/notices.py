@@ -108,6 +108,7 @@ async def _call(store: Store, call: CallRow) -> dict[str, Any]:
         "started_at": call.started_at.isoformat(timespec="seconds"),
         "duration_s": max(0, round((ended_at - call.started_at).total_seconds())),
         "reason": call.status.value,
+        "ended_by": call.ended_by,
         "target": flow.get("target", ""),
         "turns": len(turns),
         "cost_usd": round(await store.spent_in_call(call.business_id, call.call_sid), 4),

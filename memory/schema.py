@@ -88,12 +88,14 @@ calls = Table(
     Column("snapshot", JSONB),
     Column("flow_hash", Text, nullable=False),
     Column("resumed_from", Text),
+    Column("ended_by", Text),  # an EndedBy of memory.model; NULL: under way, or nobody knows
     _trust(),
     PrimaryKeyConstraint("business_id", "call_sid"),
     UniqueConstraint("call_sid"),
     CheckConstraint("business_id <> ''", name="business"),
     CheckConstraint("caller <> ''", name="caller"),
     CheckConstraint("status IN ('active', 'finished', 'transferred', 'dropped', 'failed')", name="status"),
+    CheckConstraint("ended_by IN ('us', 'caller', 'network', 'worker', 'model', 'twilio')", name="ended_by"),
     Index(None, "business_id", "caller", "last_activity_at"),
     Index("ix_calls_active", "last_activity_at", postgresql_where=text("status = 'active'")),
 )

@@ -1,21 +1,24 @@
 """Calls in the database: opened, claimed by streams, journalled, ended once, resumed."""
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, or_, select, text, update
+from sqlalchemy import ColumnElement, Row, Select, and_, case, delete, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memory.calls import CallRow, CallStatus
 from memory.database import Database, check_business, clean_json
 from memory.errors import CallOver, StaleEpoch, UnknownCall
-from memory.model import CallSnapshot, Trust
+from memory.model import CallSnapshot, EndedBy, Trust
 from memory.schema import calls, flow_documents, pages, spent_tokens
 from memory.store_orders import note_orders
 
 SETTLED = (CallStatus.FINISHED, CallStatus.TRANSFERRED)
 """Ways to end that leave nothing to resume."""
+PRESUMED = (EndedBy.WORKER, EndedBy.TWILIO)
+"""Nobody hung up: the call was not heard of any more."""
 
 
 WORKER_PREFIX = "callthread-worker-"
@@ -104,8 +107,10 @@ class CallStore(Database):
         """Say that the call is alive. False if it has ended. Raises: `StaleEpoch`, `UnknownCall`."""
         return await self._write(call_sid, epoch, {})
 
-    async def end_call(self, call_sid: str, status: CallStatus, epoch: int | None = None) -> bool:
-        """Write how the call ended: the first end counts, a later one changes nothing and returns False.
+    async def end_call(
+        self, call_sid: str, status: CallStatus, epoch: int | None = None, *, by: EndedBy | None = None
+    ) -> bool:
+        """Write how the call ended, and `by` whom: the first end counts, a later one changes nothing: False.
 
         Raises: `UnknownCall`; `StaleEpoch` if a newer stream than `epoch` holds the call, which then lives
         on.
@@ -121,7 +126,7 @@ class CallStore(Database):
             await connection.execute(
                 update(calls)
                 .where(calls.c.call_sid == call_sid)
-                .values(status=status, ended_at=now, last_activity_at=now)
+                .values(status=status, ended_by=by, ended_at=now, last_activity_at=now)
             )
             return True
 
@@ -210,26 +215,62 @@ class CallStore(Database):
         ]
 
     async def drop_stale(
-        self, older_than: timedelta, *, business_id: str | None = None, caller: str | None = None
+        self, older_than: timedelta, *, business_id: str | None = None, only: Collection[str] | None = None
     ) -> list[str]:
         """Calls under way that nobody has written to for so long (on the database's clock) are dropped.
 
-        Of one business and caller, if given. They ended when they were last heard of. Returns their CallSids.
+        Of one business, and `only` these, if given. They ended when they were last heard of. Returns their CallSids.
         """
         among = [business_id] if business_id is not None else await self.businesses()
-        return [call_sid for one in among for call_sid in await self._drop_stale_of(one, older_than, caller)]
+        return [call_sid for one in among for call_sid in await self._drop_stale_of(one, older_than, only)]
 
-    async def _drop_stale_of(self, business_id: str, older_than: timedelta, caller: str | None) -> list[str]:
+    async def _drop_stale_of(
+        self, business_id: str, older_than: timedelta, only: Collection[str] | None
+    ) -> list[str]:
         stale = update(calls).where(
             calls.c.business_id == business_id,
             calls.c.status == CallStatus.ACTIVE,
             calls.c.last_activity_at < func.clock_timestamp() - older_than,
         )
-        if caller is not None:
-            stale = stale.where(calls.c.caller == caller)
-        ended = stale.values(status=CallStatus.DROPPED, ended_at=calls.c.last_activity_at)
+        if only is not None:
+            stale = stale.where(calls.c.call_sid.in_(only))
+        by = case((calls.c.epoch > 0, EndedBy.WORKER.value))  # without a stream nobody knows
+        ended = stale.values(status=CallStatus.DROPPED, ended_by=by, ended_at=calls.c.last_activity_at)
         async with self.transaction(business_id) as connection:
             return list((await connection.execute(ended.returning(calls.c.call_sid))).scalars())
+
+    async def stale_calls(self, business_id: str, caller: str, older_than: timedelta) -> list[str]:
+        """This caller's calls under way that nobody has written to for so long (database's clock)."""
+        check_business(business_id)
+        stale = select(calls.c.call_sid).where(
+            calls.c.business_id == business_id,
+            calls.c.caller == caller,
+            calls.c.status == CallStatus.ACTIVE,
+            calls.c.last_activity_at < func.clock_timestamp() - older_than,
+        )
+        async with self.transaction(business_id) as connection:
+            return list((await connection.execute(stale)).scalars())
+
+    async def revive(self, call_sid: str) -> bool:
+        """A call that was dropped by presumption lives, and goes on with a new epoch. False if it did not end so."""
+        back = (
+            update(calls)
+            .where(
+                calls.c.call_sid == call_sid,
+                calls.c.status == CallStatus.DROPPED,
+                calls.c.ended_by.in_(PRESUMED),
+            )
+            .values(
+                status=CallStatus.ACTIVE,
+                ended_by=None,
+                ended_at=None,
+                last_activity_at=func.clock_timestamp(),
+                epoch=calls.c.epoch + 1,
+            )
+            .returning(calls.c.call_sid)
+        )
+        async with self.call_transaction(call_sid) as connection:
+            return (await connection.execute(back)).first() is not None
 
     async def renew(self, call_sid: str) -> None:
         """Twilio asks for the call's next stream: for so long as a lease lasts it is not taken from anybody."""
@@ -351,5 +392,8 @@ def _call_row(row: Row[Any]) -> CallRow:
     snapshot = values.pop("snapshot")
     status = CallStatus(values.pop("status"))
     trust = Trust(values.pop("trust"))
+    by = values.pop("ended_by")
     kept = None if snapshot is None else CallSnapshot(snapshot["version"], snapshot["state"])
-    return CallRow(status=status, snapshot=kept, trust=trust, **values)
+    return CallRow(
+        status=status, snapshot=kept, trust=trust, ended_by=None if by is None else EndedBy(by), **values
+    )

@@ -7,7 +7,7 @@ from sqlalchemy import func, select, update
 
 from memory.calls import CallStatus
 from memory.database import Database, check_owner
-from memory.model import CallSnapshot, Exchange, Owner, Page
+from memory.model import CallSnapshot, EndedBy, Exchange, Owner, Page
 from memory.schema import calls, pages
 from memory.store_calls import snapshot_json
 from memory.store_orders import note_orders
@@ -90,6 +90,7 @@ class TurnStore(Database):
             )
             .values(
                 status=status,
+                ended_by=None if is_back else EndedBy.US,
                 ended_at=None if is_back else func.clock_timestamp(),
                 last_activity_at=func.clock_timestamp(),
                 epoch=calls.c.epoch + (1 if is_back else 0),

@@ -6,7 +6,7 @@ from typing import Any
 
 from callflows import engine
 from ivr.core.latency import Latency
-from memory.model import ALL_OF_IT, Access, CallSnapshot, Exchange
+from memory.model import ALL_OF_IT, Access, CallSnapshot, EndedBy, Exchange
 
 
 class EndReason(StrEnum):
@@ -217,6 +217,7 @@ class EndCall:
 
     reason: EndReason
     say: str = ""
+    by: EndedBy = EndedBy.US
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from ivr.core.saying import Saying
 from ivr.core.setup import CallSetup
 from ivr.core.steering import Steering
 from ivr.core.turns import Act, Floor, Playout, Reply, Sign, Turns
+from memory.model import EndedBy
 
 SAY_AGAIN = OwnWords(ReplyKind.PROMPT, "Sorry, I missed that. Could you say it again?")
 
@@ -383,10 +384,10 @@ class Dialogue:
         """End the call."""
         self.out += self._leaving.end(ending, self._take_answering(), now_ms)
 
-    def line_gone(self, now_ms: float, *, hung_up: bool) -> None:
-        """The stream is over. `hung_up`: so is the call; else it may come back through the continue URL."""
+    def line_gone(self, now_ms: float, *, by: EndedBy | None) -> None:
+        """The stream is over. `by` whom the call is, too; `None`: it may come back through the continue URL."""
         reply, turn = self.saying.reply, self._take_answering()
-        self.out += self._leaving.line_gone(reply, turn, now_ms, hung_up=hung_up)
+        self.out += self._leaving.line_gone(reply, turn, now_ms, by=by)
 
     def _take_answering(self) -> Turn | None:
         turn, self._answering = self._answering, None

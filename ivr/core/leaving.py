@@ -5,6 +5,7 @@ from ivr.core.commands import Command, EndCall, EndReason, LeaveCall, TransferCa
 from ivr.core.deadlines import Deadline, Deadlines
 from ivr.core.keeping import Keeping
 from ivr.core.records import Ending, SpokenReply, Turn
+from memory.model import EndedBy
 
 LAST_WORDS_MS = 1_500
 """How long transcripts are awaited once the line is gone."""
@@ -33,18 +34,18 @@ class Leaving:
         if ending.reason is EndReason.TRANSFERRED:
             orders.append(TransferCall(ending.target, ending.number, ending.flow))
         say = ending.say if ending.reason is EndReason.FAILED else ""
-        orders.append(EndCall(ending.reason, say))
+        by = EndedBy.MODEL if ending.reason is EndReason.FAILED else EndedBy.US
+        orders.append(EndCall(ending.reason, say, by))
         return orders
 
     def line_gone(
-        self, reply: SpokenReply | None, answering: Turn | None, now_ms: float, *, hung_up: bool
+        self, reply: SpokenReply | None, answering: Turn | None, now_ms: float, *, by: EndedBy | None
     ) -> list[Command]:
-        """The stream is over. `hung_up`: so is the call; else it may come back through the continue URL."""
+        """The stream is over. `by` whom the call is, too; `None`: it may come back through the continue URL."""
         if self.is_over:
             return []
         self.is_over = True
-        reason = self._reason_of_hanging_up(reply) if hung_up else None
-        self._farewell = LeaveCall() if reason is None else EndCall(reason)
+        self._farewell = LeaveCall() if by is None else EndCall(self._reason_of_hanging_up(reply), by=by)
         orders = self._keeping.keep_rest(answering, now_ms)
         self._deadlines.set(Deadline.LEAVING, now_ms + LAST_WORDS_MS)
         return orders

@@ -4,10 +4,14 @@ from collections import deque
 from dataclasses import dataclass
 
 from ivr.core.units import FRAME_MS
+from memory.model import EndedBy
 
 SAMPLE_MS = 50
 """The paper samples reception each 50 ms; windows start on that grid."""
 LONGEST_WINDOW_MS = 5_000
+GONE_STALL_MS = 2_000
+GONE_LOSS_RATE = 0.2
+"""Of the last five seconds of a call: so long no sound, or so much of it lost, is no line to talk on."""
 STALL_MS = 40
 """The line was silent for so much longer than it should have been: a stall."""
 _SILENT_AFTER_MS = 60
@@ -36,6 +40,12 @@ class NetworkState:
             f"concealed_ms={self.concealed_ms:.0f} silence_concealed_ms={self.silence_concealed_ms:.0f} "
             f"since_concealment_ms={since} stall_ms={self.stall_ms:.0f}"
         )
+
+
+def ended_by(last: NetworkState) -> EndedBy:
+    """Who ended a call that Twilio says is over, which it says alike of both: by the last five seconds of the line."""
+    is_bad = last.stall_ms >= GONE_STALL_MS or last.loss_rate >= GONE_LOSS_RATE
+    return EndedBy.NETWORK if is_bad else EndedBy.CALLER
 
 
 @dataclass(slots=True)

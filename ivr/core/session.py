@@ -38,7 +38,7 @@ from ivr.core.events import (
 from ivr.core.flowtalk import FlowDialogue
 from ivr.core.hearing import Hearing
 from ivr.core.media import AGAIN_MAX_MS, InboundMedia
-from ivr.core.network import NetworkState, Reception
+from ivr.core.network import LONGEST_WINDOW_MS, NetworkState, Reception, ended_by
 from ivr.core.patience import Patience
 from ivr.core.records import Ending, OwnWords, ReplyKind
 from ivr.core.sessions import Sessions
@@ -186,7 +186,7 @@ class CallCore:
         self._watch_silence(now_ms)
         self._dialogue.out += self._playback.tick(now_ms)
         if self._is_handing_over and self._dialogue.is_quiet():
-            self._dialogue.line_gone(now_ms, hung_up=False)
+            self._dialogue.line_gone(now_ms, by=None)
 
     # -- the line -----------------------------------------------------------------------------------------------
 
@@ -211,10 +211,10 @@ class CallCore:
         self._playback.mark(mark.name, now_ms)
 
     def _line_stopped(self, _: LineStopped, now_ms: float) -> None:
-        self._dialogue.line_gone(now_ms, hung_up=True)
+        self._dialogue.line_gone(now_ms, by=ended_by(self._media.network(now_ms, LONGEST_WINDOW_MS)))
 
     def _line_closed(self, _: LineClosed, now_ms: float) -> None:
-        self._dialogue.line_gone(now_ms, hung_up=False)
+        self._dialogue.line_gone(now_ms, by=None)
 
     # -- the model ----------------------------------------------------------------------------------------------
 

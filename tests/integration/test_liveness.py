@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
@@ -22,7 +22,8 @@ from ivr.web.deps import Ended, GoOn, StatusReport, TransferTo
 from memory.calls import CallStatus
 from memory.embedded import conninfo_of
 from memory.errors import StaleEpoch
-from memory.store import Store
+from memory.model import EndedBy, Exchange, Owner
+from memory.store import AudioPaths, Store
 from tests.integration.test_rescue import PUBLIC, NotedTelephony
 
 BUSINESS, CALLER, NUMBER = "harbor-dental", "+12025550143", "+16175550140"
@@ -109,7 +110,7 @@ async def test_a_live_call_is_kept_fresh_and_one_of_nobody_swept_up(
 
 
 async def test_b100_a_status_of_a_call_that_was_refused_is_no_fault(store: Store, alive: Liveness) -> None:
-    alive.expect_back("CA404")
+    alive.told_over("CA404")
     epoch = await opened(store, "CA1")
     alive.left("CA1", epoch)
     await until_it_is(store, "CA1", CallStatus.DROPPED)
@@ -129,6 +130,80 @@ async def test_settling_is_about_one_caller_of_one_business(
     await alive.settle(BUSINESS, CALLER)
     statuses = [await status(store, sid) for sid in ("CA1", "CA2", "CA3", "CA4")]
     assert statuses == [CallStatus.DROPPED, *[CallStatus.ACTIVE] * 3]
+
+
+async def test_settling_leaves_alone_whom_twilio_still_has(
+    store: Store, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A switchboard: two people call from one number, and one of their streams breaks as the other begins."""
+    telephony = NotedTelephony()
+    telephony.over.update({"CA2", "CA4"})
+    alive = Liveness(store, SecondWay(telephony, PUBLIC))
+    for call_sid in ("CA1", "CA2"):
+        alive.left(call_sid, await opened(store, call_sid))
+    await opened(store, "CA3")  # its worker is gone, and so is that of CA4
+    await opened(store, "CA4")
+    await asyncio.to_thread(_age_two, database_url)
+    await alive.settle(BUSINESS, CALLER)
+    rows = [await store.get_call(sid) for sid in ("CA1", "CA2", "CA3", "CA4")]
+    assert [(row.status, row.ended_by) for row in rows if row is not None] == [
+        (CallStatus.ACTIVE, None),
+        (CallStatus.DROPPED, EndedBy.TWILIO),
+        (CallStatus.ACTIVE, None),
+        (CallStatus.DROPPED, EndedBy.WORKER),
+    ]
+    await alive.close()
+
+
+def _age_two(database_url: str) -> None:
+    with psycopg.connect(conninfo_of(database_url), autocommit=True) as connection:
+        connection.execute(
+            "UPDATE calls SET last_activity_at = now() - interval '20 s' WHERE call_sid IN ('CA3', 'CA4')"
+        )
+
+
+async def test_what_counted_as_dropped_and_comes_all_the_same_goes_on(store: Store) -> None:
+    registry = Registry(store, load_folder(SHIPPED_FLOWS), NotedTelephony())
+    epoch = await opened(store, "CA1")
+    registry.liveness.left("CA1", epoch)
+    await registry.liveness.settle(BUSINESS, CALLER)  # without REST nobody can be asked
+    assert await status(store, "CA1") is CallStatus.DROPPED
+    assert await registry.outcome("CA1") == GoOn()
+    row = await store.get_call("CA1")
+    assert row is not None
+    assert (row.status, row.ended_by, row.ended_at, row.epoch) == (CallStatus.ACTIVE, None, None, epoch + 1)
+    await store.end_call("CA1", CallStatus.DROPPED, by=EndedBy.CALLER)
+    assert await registry.outcome("CA1") == Ended()  # they hung up: nobody is there
+    await registry.liveness.close()
+
+
+ENDS = [
+    (CallStatus.FINISHED, EndedBy.US, "finished"),
+    (CallStatus.FINISHED, EndedBy.CALLER, "finished: hung up after the goodbye"),
+    (CallStatus.TRANSFERRED, EndedBy.US, "transferred"),
+    (CallStatus.DROPPED, EndedBy.CALLER, "hung up before the goodbye"),
+    (CallStatus.DROPPED, EndedBy.US, "dropped: nobody was heard"),
+    (CallStatus.DROPPED, EndedBy.NETWORK, "dropped by the caller's network"),
+    (CallStatus.DROPPED, EndedBy.WORKER, "dropped by a worker of ours"),
+    (CallStatus.DROPPED, EndedBy.TWILIO, "dropped by Twilio"),
+    (CallStatus.DROPPED, None, "dropped"),
+    (CallStatus.FAILED, EndedBy.MODEL, "failed: no speech model"),
+    (CallStatus.FAILED, EndedBy.TWILIO, "failed: its streams came and went"),
+]
+
+
+@pytest.mark.parametrize(("how", "by", "shown"), ENDS)
+async def test_how_a_call_ended_is_kept_and_only_unfinished_ones_are_offered(
+    store: Store, how: CallStatus, by: EndedBy | None, shown: str
+) -> None:
+    await opened(store, "CA1")
+    await store.commit_page(Owner(BUSINESS, CALLER), Exchange("CA1", 1, "One.", "Yes."), AudioPaths())
+    await store.end_call("CA1", how, by=by)
+    row = await store.get_call("CA1")
+    assert row is not None
+    assert (row.status, row.ended_by, row.ending) == (how, by, shown)
+    found = await store.find_dropped(BUSINESS, CALLER, timedelta(hours=2), datetime.now(UTC))
+    assert (found is not None) == (how is CallStatus.DROPPED)
 
 
 async def test_an_end_is_known_before_it_is_written_and_without_a_database(store: Store) -> None:

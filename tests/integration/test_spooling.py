@@ -14,7 +14,7 @@ from ivr.spooling import LATE, Spool, SpooledJournal
 from memory.audio_store import AudioStore
 from memory.calls import CallRow, CallStatus
 from memory.errors import StorageUnavailable
-from memory.model import CallSnapshot, Exchange, Owner, Page
+from memory.model import CallSnapshot, EndedBy, Exchange, Owner, Page
 from memory.service import Memory
 from memory.store import Store
 
@@ -120,7 +120,7 @@ async def test_a_call_goes_on_without_a_database_and_is_whole_afterwards(
     assert said(await pages(store)) == ["one", "two", "three", "four"]
     await worker.say(5, "five")
     outage.begins()
-    await worker.journal.end(EndReason.FINISHED)
+    await worker.journal.end(EndReason.FINISHED, EndedBy.CALLER)
     worker.spool.over(worker.journal)
     outage.ends()
     await worker.spool.replay()
@@ -162,7 +162,7 @@ async def test_what_was_said_survives_a_newer_stream_that_keeps_its_state(
         await killed.claim.epoch()
     outage.begins()
     await killed.say(1, "old words")
-    await killed.journal.end(EndReason.DROPPED)
+    await killed.journal.end(EndReason.DROPPED, EndedBy.NETWORK)
     killed.dies()
     outage.ends()
     successor = Worker(store, tmp_path)

@@ -19,7 +19,7 @@ from ivr.core.setup import CallSetup
 from ivr.core.units import ULAW_SILENCE
 from ivr.errors import StorageUnavailable
 from ivr.ports import Bill, FreeOfCharge
-from memory.model import Access, CallSnapshot, Charge, Exchange, Window
+from memory.model import Access, CallSnapshot, Charge, EndedBy, Exchange, Window
 from tests.unit.core.harness import clinic
 
 T = TypeVar("T")
@@ -148,7 +148,7 @@ class FakeJournal:
     async def save_snapshot(self, snapshot: CallSnapshot) -> None:
         await self._write(snapshot)
 
-    async def end(self, reason: do.EndReason) -> None:
+    async def end(self, reason: do.EndReason, by: EndedBy | None) -> None:
         await self._write(reason)
 
     async def _write(self, what: Written) -> None:

@@ -7,10 +7,12 @@ import pytest
 from ivr.core import commands as do
 from ivr.core import events as ev
 from ivr.core.records import UNHEARD_WORDS
+from memory.model import EndedBy
 from tests.unit.core.harness import FAILED, START_MS, VAD_MS, Answer, World, calling, speech
 
 WORDS = "one two three four five six seven eight nine ten"
 LONG = speech(WORDS, 10_000)
+HUNG_UP = do.EndCall(do.EndReason.DROPPED, by=EndedBy.CALLER)
 Cut = Callable[[World], None]
 CUTS = [pytest.param(World.hang_up, id="stop"), pytest.param(World.break_line, id="close")]
 
@@ -36,7 +38,7 @@ def test_b090_turns_and_the_heard_part_are_kept_when_the_caller_hangs_up() -> No
     assert third.interrupted
     assert third.reply_text == "one two"
     assert 1_800 <= len(third.reply_ulaw) / 8 <= 2_000
-    assert farewells(world) == [do.EndCall(do.EndReason.DROPPED)]
+    assert farewells(world) == [HUNG_UP]
     last_two = [type(c) for _, c in world.sent[-2:]]
     assert last_two == [do.SaveSnapshot, do.EndCall]
 
@@ -117,7 +119,7 @@ def test_stop_and_then_close_is_one_end() -> None:
     world.happen(ev.LineClosed(1000))
     world.happen(ev.LineStopped())
     world.run(5_000)
-    assert farewells(world) == [do.EndCall(do.EndReason.DROPPED)]
+    assert farewells(world) == [HUNG_UP]
     assert len(world.exchanges()) == 3
 
 
@@ -128,7 +130,7 @@ def test_whoever_hangs_up_during_our_goodbye_has_finished() -> None:
     world.run(3_500)
     world.hang_up()
     world.run(2_000)
-    assert farewells(world) == [do.EndCall(do.EndReason.FINISHED)]
+    assert farewells(world) == [do.EndCall(do.EndReason.FINISHED, by=EndedBy.CALLER)]
     assert world.of(do.SaveSnapshot)[-1].snapshot.state["flow"]["ended"] == "hung_up"
 
 
@@ -140,7 +142,7 @@ def test_whoever_hangs_up_before_being_put_through_was_not_put_through() -> None
     world.run(3_500)
     world.hang_up()
     world.run(2_000)
-    assert farewells(world) == [do.EndCall(do.EndReason.DROPPED)]
+    assert farewells(world) == [HUNG_UP]
     assert world.of(do.TransferCall) == []
     assert world.of(do.SaveSnapshot)[-1].snapshot.state["flow"]["ended"] == ""
 
@@ -163,7 +165,7 @@ def test_nothing_is_sent_to_a_line_that_is_gone() -> None:
 def test_a_call_may_end_before_it_began() -> None:
     world = World(model_after_ms=-1)
     world.hang_up()
-    assert farewells(world) == [do.EndCall(do.EndReason.DROPPED)]
+    assert farewells(world) == [HUNG_UP]
     assert world.exchanges() == []
 
 

@@ -7,6 +7,7 @@ import pytest
 from ivr.core import commands as do
 from ivr.core import events as ev
 from ivr.core.units import ULAW_SILENCE
+from memory.model import EndedBy
 from tests.unit.core.flows import bank
 from tests.unit.core.harness import SPEECH, Answer, World, calling, speech
 
@@ -295,7 +296,7 @@ def test_hanging_up_in_a_menu_drops_the_call() -> None:
     world = at_menu()
     world.hang_up()
     world.run(2_000)
-    assert world.of(do.EndCall) == [do.EndCall(do.EndReason.DROPPED)]
+    assert world.of(do.EndCall) == [do.EndCall(do.EndReason.DROPPED, by=EndedBy.CALLER)]
     assert snapshot(world)["node"] == "menu"
 
 

@@ -8,7 +8,7 @@ from callflows import engine
 from ivr.core import commands as do
 from ivr.core import events as ev
 from ivr.core.flowing import GOODBYE, ONE_MOMENT
-from memory.model import Form, Window, WindowEntry
+from memory.model import EndedBy, Form, Window, WindowEntry
 from tests.unit.core.harness import FAILED, START_MS, Answer, World, calling, clinic, remembered, speech
 
 
@@ -320,7 +320,9 @@ def test_b043_a_failed_reply_is_asked_for_again() -> None:
 def test_b043_three_failures_end_the_call_with_a_spoken_apology() -> None:
     world = asking(FAILED, FAILED, FAILED)
     assert len(world.asked()) == 3
-    assert world.of(do.EndCall) == [do.EndCall(do.EndReason.FAILED, world.business.on_model_down.say)]
+    assert world.of(do.EndCall) == [
+        do.EndCall(do.EndReason.FAILED, world.business.on_model_down.say, EndedBy.MODEL)
+    ]
     assert [(e.user_text, e.reply_text) for e in world.exchanges()] == [("Please.", "")]
 
 

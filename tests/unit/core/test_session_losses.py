@@ -5,6 +5,7 @@ import pytest
 from ivr.core import commands as do
 from ivr.core import events as ev
 from ivr.core.dialogue import SAY_AGAIN
+from memory.model import EndedBy
 from tests.unit.core.harness import SPEECH, START_MS, Answer, World, calling, clinic, speech
 
 SLOW = Answer("At nine.", 2_000, first_ms=1_500, done_ms=1_600)
@@ -339,7 +340,9 @@ def test_b035_after_so_many_failures_there_is_a_spoken_fallback() -> None:
     world.lose_model()
     world.run(15_000)
     assert [c.delay_ms for c in world.of(do.ReopenModel)] == [250, 500, 1_000, 2_000, 4_000]
-    assert world.of(do.EndCall) == [do.EndCall(do.EndReason.FAILED, world.business.on_model_down.say)]
+    assert world.of(do.EndCall) == [
+        do.EndCall(do.EndReason.FAILED, world.business.on_model_down.say, EndedBy.MODEL)
+    ]
 
 
 def test_a_permanent_loss_fails_at_once() -> None:

@@ -7,6 +7,7 @@ from ivr.core import events as ev
 from ivr.core.deadlines import Deadline, Deadlines
 from ivr.core.sessions import Sessions
 from ivr.core.setup import Tuning
+from memory.model import EndedBy
 from tests.unit.core.harness import Answer, World, clinic, speech
 
 LIFETIME_MS = 60_000
@@ -140,4 +141,4 @@ def test_an_opening_that_hangs_is_given_up(in_mid_call: bool) -> None:
     world.run(19_500)
     assert world.of(do.EndCall) == []
     world.run(1_000)
-    assert world.of(do.EndCall) == [do.EndCall(do.EndReason.FAILED, PATIENT.on_model_down.say)]
+    assert world.of(do.EndCall) == [do.EndCall(do.EndReason.FAILED, PATIENT.on_model_down.say, EndedBy.MODEL)]

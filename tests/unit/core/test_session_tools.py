@@ -6,6 +6,7 @@ from callflows.model import Business
 from callflows.parse import parse_text
 from ivr.core import commands as do
 from ivr.core import events as ev
+from memory.model import EndedBy
 from tests.unit.core.harness import Answer, World, calling, speech
 
 SHOP = """\
@@ -118,7 +119,7 @@ def test_an_answer_that_comes_twice_or_after_the_end_changes_nothing() -> None:
     made.hang_up()
     made.happen(ev.ToolAnswered(key, {"sky": "red"}))
     made.run(3_000)
-    assert made.of(do.EndCall) == [do.EndCall(do.EndReason.DROPPED)]
+    assert made.of(do.EndCall) == [do.EndCall(do.EndReason.DROPPED, by=EndedBy.CALLER)]
 
 
 # -- a function of the model ------------------------------------------------------------------------------------------
