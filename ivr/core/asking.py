@@ -177,6 +177,10 @@ class Asking:
             reply.text = text
             return reply, PlayFile(reply_id, words.audio, text)
         order = BEGIN if words.begins else f"Say exactly: {text}"
+        if words.said:
+            order = (
+                f'You were cut off while you spoke; the caller has heard: "{words.said}" Go on from there.'
+            )
         # A server may refuse an empty input; a system message is one that nobody answers.
         start = StartReply(reply_id, f"{self.instructions()}\n\n{order}", (SystemText(order),), ())
         return reply, start
@@ -191,13 +195,15 @@ class Asking:
     ) -> tuple[SpokenReply, StartReply]:
         """Answer a turn out of its window. After so many rounds of function calls it must be spoken."""
         turn.rounds += 1
-        turn.asked_at_ms = now_ms
+        turn.asked_at_ms = turn.asked_at_ms if turn.begun else now_ms
         may_call = turn.rounds <= self._setup.tuning.max_rounds
         turn.state = self.state(now_ms)
         last = turn.state
         if self.instruction:
             last += f"\nFor this reply only: {self.instruction}"
             self.instruction = ""
+        if turn.begun is not None:
+            last += f"\n{turn.begun.order()}".rstrip()
         text = self.opening_text if len(recent) < OPENING_TURNS else ""
         opening = Opening(text, self._setup.exchange_no)
         live = frozenset(self._hearing.live_items)

@@ -277,7 +277,7 @@ class Dialogue:
     def _break_off(self, now_ms: float) -> None:
         """The session died in mid-reply: what has come of it is all there is."""
         self._requesting.end()
-        if self.saying.reply is not None:
+        if self.saying.reply is not None and not self.saying.reply.is_complete:
             self._complete(self.saying.reply, now_ms)
 
     def _reopen_turn(self, now_ms: float) -> None:

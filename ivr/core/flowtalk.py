@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from callflows import engine
 from ivr.core.deadlines import Deadline
-from ivr.core.dialogue import Dialogue
 from ivr.core.events import ToolAnswered
+from ivr.core.goingon import LastingDialogue
 from ivr.core.records import OwnWords, ReplyKind, Turn
 from ivr.core.turns import Playout, Reply, Sign
 
@@ -13,8 +13,8 @@ FLOW_WORDS_MS = 3_000
 """A menu can do nothing with half a transcript: so long it waits for the whole one at least."""
 
 
-class FlowDialogue(Dialogue):
-    """The turn-taking of `Dialogue`; what the caller says or presses goes to the flow wherever that listens."""
+class FlowDialogue(LastingDialogue):
+    """The turn-taking of `LastingDialogue`; what the caller says or presses goes to the flow wherever that listens."""
 
     # -- what comes from the caller -----------------------------------------------------------------------------
 
@@ -164,7 +164,9 @@ class FlowDialogue(Dialogue):
 
     def _reopen_turn(self, now_ms: float) -> None:
         turn = self._answering
-        if turn is not None and turn.told is not None:
+        if self._is_begun():
+            pass  # it goes on, or is kept as it is
+        elif turn is not None and turn.told is not None:
             self._answering = None
             if self.turns.reply is Reply.AWAY:
                 self.flowing.put_back(turn.told)

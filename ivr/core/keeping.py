@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ivr.core.asking import Asking
+from ivr.core.begun import begun, joined
 from ivr.core.commands import Command, CommitExchange, ForgetItem, SaveSnapshot
 from ivr.core.deadlines import Deadline, Deadlines
 from ivr.core.heard import Heard
@@ -45,11 +46,28 @@ class Keeping:
         heard = self._saying.end() if reply is not None else NOTHING_HEARD
         orders: list[Command] = []
         if reply is not None and reply.kind is ReplyKind.OPENING:
-            self._asking.opening_text = heard.text
+            self._opening_heard(heard.text)
             orders.append(self.snapshot())
         if turn is not None:
             orders += self._keep(turn, heard, reply, now_ms)
         return orders
+
+    def keep_part(self, turn: Turn | None, now_ms: float) -> str:
+        """The reply has broken off, and its rest is still to come. Returns what was heard of it."""
+        self._deadlines.clear(Deadline.PLAYED)
+        self._saying.ended_at_ms = now_ms
+        reply = self._saying.reply
+        heard = self._saying.end()
+        if reply is not None and reply.kind is ReplyKind.OPENING:
+            self._opening_heard(heard.text)
+        if turn is not None:
+            turn.begun = begun(turn.begun, heard, reply.first_audio_at_ms if reply else None)
+            turn.may_defer = False
+        return heard.text
+
+    def _opening_heard(self, text: str) -> None:
+        asking = self._asking
+        asking.opening_text = f"{asking.opening_text} {text}".strip()
 
     def keep_rest(self, answering: Turn | None, now_ms: float) -> list[Command]:
         """The heard part of the reply under way, and words that nobody has answered yet."""
@@ -95,7 +113,9 @@ class Keeping:
         )
 
     def _keep(self, turn: Turn, heard: Heard, reply: SpokenReply | None, now_ms: float) -> list[Command]:
-        latency = turn.latency(reply.first_audio_at_ms if reply else None)
+        audio_at_ms = reply.first_audio_at_ms if reply else None
+        latency = turn.latency(turn.begun.audio_at_ms if turn.begun else audio_at_ms)
+        heard = joined(turn.begun, heard)
         asking = self._asking
         report = self._pages.add(
             turn, heard, asking.flow.node, asking.language, latency, asking.standing.trust

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from callflows.engine import FlowState
+from ivr.core.begun import Begun
 from ivr.core.commands import CallOutput, EndReason
 from ivr.core.events import ReplyCall, Usage
 from ivr.core.heard import Heard
@@ -62,6 +63,8 @@ class Turn:
     """The state snapshot the model was last shown for this turn."""
     settled: bool = False
     """The flow has acted upon it: speech that follows is a turn of its own."""
+    begun: Begun | None = None
+    """What was heard of its answer before a session was lost: the rest is asked for."""
     told: "OwnWords | None" = None
     """Nobody's words: the model is to go on with what came of a function."""
 
@@ -159,6 +162,10 @@ class OwnWords:
     """No text: the model itself begins to speak, in the part of the flow it has come to."""
     told: CallOutput | None = None
     """No text: the model goes on with what came of a function of its own, later than it called it."""
+    said: str = ""
+    """What was heard of it before a session was lost, where the words are the model's."""
+    breaks: int = 0
+    """How many sessions were lost while it was said."""
 
     def spoken(self) -> "OwnWords":
         """The same words by voice, without a file."""
@@ -189,6 +196,8 @@ class SpokenReply:
     """All of its audio that has come, heard or not."""
     first_audio_at_ms: float | None = None
     is_complete: bool = False
+    is_broken: bool = False
+    """Its session was lost in the middle: once this much is heard, it goes on."""
     ending: Ending | None = None
     words: OwnWords | None = None
     """What it says, if it is words of ours."""

@@ -135,7 +135,7 @@ REPLY: dict[tuple[Reply, Sign], tuple[Reply, tuple[Act, ...]]] = {
     (R.ASKED, S.MODEL_LOST): (R.AWAY, (A.PUT_OFF, A.REOPEN_TURN)),
     (R.STREAMING, S.CONFIRMED): (R.NONE, (A.CANCEL,)),
     (R.STREAMING, S.ANSWERED): (R.NONE, ()),
-    (R.STREAMING, S.FAILED): (R.NONE, ()),
+    (R.STREAMING, S.FAILED): (R.NONE, (A.BREAK_OFF,)),
     (R.STREAMING, S.MODEL_LOST): (R.AWAY, (A.BREAK_OFF,)),  # what there is plays on
     (R.DEFERRED, S.SPEECH_BEGAN): (R.NONE, (A.REOPEN_TURN,)),
     (R.DEFERRED, S.TURN_CLOSED): (R.GATHERING, (A.REOPEN_TURN, A.GATHER)),

@@ -57,7 +57,7 @@ REPLY_CHANGES = {
     ("asked", "model_lost"): ("away", "put_off reopen_turn"),
     ("streaming", "confirmed"): ("none", "cancel"),
     ("streaming", "answered"): ("none", ""),
-    ("streaming", "failed"): ("none", ""),
+    ("streaming", "failed"): ("none", "break_off"),
     ("streaming", "model_lost"): ("away", "break_off"),
     ("deferred", "speech_began"): ("none", "reopen_turn"),
     ("deferred", "turn_closed"): ("gathering", "reopen_turn gather"),
