@@ -15,18 +15,23 @@ from callflows.nodes.tool import ToolNode
 from callflows.nodes.voicemail import VoicemailNode
 from callflows.parse import read_files
 from callflows.references import fills, reads, rotas, schedules, texts_at, texts_of
+from callflows.spoken import unrecorded
 from callflows.stock import is_known
 from callflows.texts import lacks, slots_in
 from callflows.tools import slots_of
 
 
-def check_paths(path: str | Path) -> list[FlowFault]:
-    """Errors and warnings of a folder's flow files (or of one file), by file and place. Never raises."""
+def check_paths(path: str | Path, *, has_voice: bool = True) -> list[FlowFault]:
+    """Errors and warnings of a folder's flow files (or of one file), by file and place. Never raises.
+
+    `has_voice`: exact words are spoken by a voice that says them exactly.
+    """
     files, errors = read_files(Path(path))
     found = [*errors, *_wrong_endings(Path(path))]
     for parsed in files:
         if parsed.business is not None and parsed.document is not None:
             found.extend(_warnings(parsed.document, parsed.business))
+            found.extend([] if has_voice else _inexact(parsed.document, parsed.business))
     return list(in_order(found))
 
 
@@ -36,6 +41,16 @@ def _warnings(document: Document, business: Business) -> list[FlowFault]:
     found += _tools(business)
     found += [*_own_phrases(business), *_untold(business)]
     return [_warning(document, *warning) for warning in found]
+
+
+def _inexact(document: Document, business: Business) -> Iterator[FlowFault]:
+    """Exact words that only the speech model could say: told once, at the first of them."""
+    names = unrecorded(business)
+    if names:
+        others = f", and in {len(names) - 1} more nodes," if len(names) > 1 else ""
+        message = f"the words here{others} are left to the speech model, which may say others"
+        hint = "set OPENAI_API_KEY or OPENAI_BASE_URL for a text-to-speech endpoint, or give sound files (`audio`)"
+        yield _warning(document, ("nodes", names[0]), message, hint)
 
 
 def _warning(document: Document, path: DocumentPath, message: str, hint: str) -> FlowFault:

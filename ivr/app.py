@@ -16,14 +16,22 @@ from ivr.adapters.outgoing_http import OutgoingHttp
 from ivr.adapters.twilio_rest import TwilioTelephony
 from ivr.audio.prompts import PromptCache
 from ivr.callers import ledger_path
+from ivr.core.commands import ExactWords
 from ivr.core.setup import Tuning
 from ivr.errors import CallthreadError
-from ivr.foundations import audio_store, database, embedding_process, flow_folder, speech_model
+from ivr.foundations import (
+    audio_store,
+    database,
+    embedding_process,
+    flow_folder,
+    speech_endpoint,
+    speech_model,
+)
 from ivr.observe import Metrics
 from ivr.pacing import MonotonicClock, Pacer
 from ivr.preloading import Preloading
 from ivr.processes import background, keep_running
-from ivr.reception import Parts, Reception
+from ivr.reception import LINE_BROKE, Parts, Reception
 from ivr.reembed import check_vectors
 from ivr.registry import Businesses, Registry
 from ivr.remembering import Prices
@@ -34,6 +42,7 @@ from ivr.spool import SpoolFolder
 from ivr.spooling import Spool
 from ivr.toolbox import FlowSecrets, Toolbox
 from ivr.voicebook import voices_of
+from ivr.voicing import Prepared, Voicing, words_of
 from ivr.web.deps import Readiness, WebDeps
 from ivr.web.routes import create_app
 from ivr.web.slots import CallSlots
@@ -102,6 +111,7 @@ async def serve(
         listening = stack.enter_context(bind(options.host, options.port))
         url = await stack.enter_async_context(database(settings))
         model = await stack.enter_async_context(speech_model(settings))
+        voicing = await stack.enter_async_context(speech_endpoint(settings))
         store = Store(url, name=worker_name())
         stack.push_async_callback(store.close)
         embedding = await stack.enter_async_context(embedding_process(settings))
@@ -113,7 +123,7 @@ async def serve(
             if settings.model_source is ModelSource.SANDBOX:
                 env["IVR_REALTIME_URL"] = SANDBOX  # also where `--sandbox` said so
             await background(stack, keep_running(["ivr", "worker", *embed_socket], env, "worker"))
-        service = Service(settings, options, shelf, store, memory, model)
+        service = Service(settings, options, shelf, store, memory, model, voicing)
         if await asyncio.to_thread(isolation_fault, url) is not None:
             service.warn("businesses_not_isolated")
         if embedding is not None:
@@ -150,6 +160,7 @@ class Service:
         store: Store,
         memory: Memory,
         model: RealtimeServer,
+        voicing: Voicing | None = None,
     ) -> None:
         self._settings = settings
         self._options = options
@@ -173,7 +184,9 @@ class Service:
             store, book, telephony_of(settings), public_url, expect=self._preloading.expect
         )
         wait_ms = SANDBOX_TRANSCRIPT_WAIT_MS if settings.model_source is ModelSource.SANDBOX else None
-        prices = Prices(model.profile.model, settings.transcribe_model)
+        prices = Prices(model.profile.model, settings.transcribe_model, settings.speech_model)
+        self._voicing = voicing
+        self._prepared = Prepared(voicing, self._fixed_words) if voicing else None
         self._spool = Spool(SpoolFolder(settings.data_dir / "spool"), memory, store, prices)
         self._reception = Reception(
             Parts(
@@ -191,6 +204,7 @@ class Service:
                 tuning=Tuning() if wait_ms is None else Tuning(transcript_wait_ms=wait_ms),
                 voices=voices_of(settings.model_source, settings.voice_profile),
                 prompt=prompts_beside(flow_folder(settings)),
+                speech=voicing,
                 tools=Toolbox(self._http, self._secrets),
                 pepper=settings.pin_pepper,
             )
@@ -224,6 +238,9 @@ class Service:
         await background(stack, self.book.watch(self._keep_flows))
         await background(stack, self._spool.run())
         await background(stack, self._pacer.run())
+        if self._prepared is not None:
+            await background(stack, self._prepared.run())
+            await self._prepared.first()
         # What is loaded by now stays: scanning it again would stop all calls for 166 ms at a time.
         gc.collect()
         gc.freeze()
@@ -241,6 +258,11 @@ class Service:
             await self._store.save_flow(self.book.hash_of(business_id), self.book.text_of(business_id))
             pieces = passages(Document(each.title, each.text) for each in business.documents)
             await self._store.replace_facts(business_id, pieces, business.language)
+        if self._prepared is not None:
+            self._prepared.look_again()
+
+    def _fixed_words(self) -> list[ExactWords]:
+        return words_of(self.book.businesses.values(), (LINE_BROKE,))
 
     async def _erase_again(self) -> None:
         """A restored backup may hold callers who were erased since it was made."""
@@ -320,4 +342,5 @@ class Service:
         changed: tuple[str, ...] = ("flow_files_refused",) if self.book.fault else ()
         names = [name for business in self.book.businesses.values() for name in business.env()]
         changed += ("flow_secrets_missing",) if self._secrets.missing(names) else ()
+        changed += ("speech_endpoint_failed",) if self._voicing is not None and self._voicing.rests else ()
         return Readiness(checks, (*self._warnings, *changed))

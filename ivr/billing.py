@@ -51,6 +51,7 @@ class Bill:
             ev.TurnCommitted: self._committed,
             ev.ReplyAudio: self._audio,
             ev.ReplyText: self._text,
+            ev.ReplySpoken: self._by_endpoint,
             ev.ReplyCall: self._call,
             ev.ReplyDone: self._done,
             ev.ModelLost: self._lost,
@@ -67,6 +68,15 @@ class Bill:
             self._open[command.reply_id] = _Response(command)
         elif isinstance(command, do.ForgetItem):
             self._item_ms.pop(command.item_id, None)
+
+    def spoken(self, audio_ms: float) -> tuple[Charge, ...]:
+        """See the port."""
+        if not audio_ms:
+            return NOTHING
+        model, usd = self._prices.prompt_model, self._prices.prompt_usd(audio_ms)
+        tokens = reply_audio_tokens(audio_ms)
+        made = Charge(str(uuid4()), ChargeKind.SPEECH, model, usd, self._now(), output_tokens=tokens)
+        return (replace(made, is_estimate=True),)
 
     def close(self) -> tuple[Charge, ...]:
         """See the port. What was asked for and not begun is paid too: nobody has told the provider to stop."""
@@ -102,6 +112,11 @@ class Bill:
     def _text(self, event: ev.ReplyText) -> tuple[ev.Event, tuple[Charge, ...]]:
         if (response := self._open.get(event.reply_id)) is not None:
             response.texts.append(event.delta)
+        return event, NOTHING
+
+    def _by_endpoint(self, event: ev.ReplySpoken) -> tuple[ev.Event, tuple[Charge, ...]]:
+        """The model was not asked at all."""
+        self._open.pop(event.reply_id, None)
         return event, NOTHING
 
     def _call(self, event: ev.ReplyCall) -> tuple[ev.Event, tuple[Charge, ...]]:

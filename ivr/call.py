@@ -11,14 +11,14 @@ from typing import Any
 
 import structlog
 
-from ivr.audio.files import BadAudioFile
 from ivr.audio.inbound import Inbound
 from ivr.audio.outbound import Outbound
 from ivr.core import commands as do
 from ivr.core import events as ev
 from ivr.core.session import CallCore
 from ivr.errors import CallTakenOver, ModelUnavailable, ModelUnsuitable, StorageUnavailable
-from ivr.ports import Bill, CallerLink, Clock, FreeOfCharge, Journal, ModelLink, Recall, Tools
+from ivr.ports import Bill, CallerLink, Clock, FreeOfCharge, Journal, ModelLink, Recall, Speech, Tools
+from ivr.recorded import Recorded, no_prompts
 from memory.model import Charge, Exchange, Window
 
 RECALL_TIMEOUT_S = 1.2
@@ -57,11 +57,6 @@ class CallEnd:
     """With it, where the flow of a transferred call stands."""
 
 
-def no_prompts(path: str) -> bytes:
-    """There are no sound files. Raises: `OSError`."""
-    raise FileNotFoundError(path)
-
-
 class NoTools:
     """`ivr.ports.Tools` where there are none: nothing answers."""
 
@@ -95,6 +90,8 @@ class Surroundings:
     on_end: Callable[[CallEnd], None] = field(default=lambda _: None)
     prompt: Callable[[str], bytes] = field(default=no_prompts)
     """A sound file of the business as µ-law 8 kHz, by its path in the flow file; slow. Raises: see `PlayFile`."""
+    speech: Speech | None = None
+    """Who says our exact words; without it, and when it fails, the model does."""
     tools: Tools = field(default_factory=NoTools)
     check_pin: Callable[[str], Awaitable[bool]] = field(default=nobody_enrolled)
     """Whether this is the caller's PIN. Never raises."""
@@ -113,7 +110,7 @@ class Call:
         self._inbound = Inbound()
         self._outbound = Outbound()
         self._speaking_id = ""
-        self._file_id = ""
+        self._recorded = Recorded(self.receive, self._ask_model, self._spoken)
         self._model: ModelLink | None = None
         self._writes: asyncio.Queue[Write | None] = asyncio.Queue()
         self._ended: asyncio.Future[CallEnd] = asyncio.get_running_loop().create_future()
@@ -263,35 +260,27 @@ class Call:
 
     def _start_reply(self, command: do.StartReply) -> None:
         self._outbound.drop()
+        self._speaking_id = ""
+        self._recorded.cancel()
+        if command.exact is not None and self._around.speech is not None:
+            self._spawn(self._recorded.speak(command, command.exact, self._around.speech))
+        else:
+            self._ask_model(command)
+
+    def _ask_model(self, command: do.StartReply) -> None:
         self._speaking_id = command.reply_id
         self._to_model(command)
 
     def _play_file(self, command: do.PlayFile) -> None:
         self._outbound.drop()
         self._speaking_id = ""
-        self._file_id = command.reply_id
-        self._spawn(self._play(command))
-
-    async def _play(self, command: do.PlayFile) -> None:
-        try:
-            ulaw = await asyncio.to_thread(self._around.prompt, command.path)
-        except (OSError, BadAudioFile) as error:
-            log.warning("prompt_unreadable", error=type(error).__name__)
-            ulaw = b""
-        if self._file_id != command.reply_id:
-            return  # cancelled meanwhile
-        self._file_id = ""
-        self._audio(command.reply_id, ulaw)
-        status = ev.ReplyStatus.COMPLETED if ulaw else ev.ReplyStatus.FAILED
-        self.receive(ev.ReplyDone(command.reply_id, status))
+        self._spawn(self._recorded.play(command, self._around.prompt))
 
     def _cancel_reply(self, command: do.CancelReply) -> None:
         self._outbound.drop()
         self._speaking_id = ""
-        if command.reply_id == self._file_id:
-            self._file_id = ""
-            return
-        self._to_model(command)
+        if not self._recorded.cancel(command.reply_id):
+            self._to_model(command)
 
     def _reopen(self, command: do.ReopenModel) -> None:
         if self._model is not None:  # changed before the provider ends it
@@ -349,6 +338,9 @@ class Call:
         for charge in due:
             self._writes.put_nowait(_Pay(self._around.journal, charge))
             self._around.on_charge(charge)
+
+    def _spoken(self, audio_ms: float) -> None:
+        self._charge(self._around.bill.spoken(audio_ms))
 
     def _save(self, command: do.SaveSnapshot) -> None:
         self._writes.put_nowait(lambda: self._around.journal.save_snapshot(command.snapshot))

@@ -35,6 +35,10 @@ class ModelUnsuitable(PeerError):
     """The server at this address lacks something we need; trying again will not help."""
 
 
+class SpeechUnavailable(PeerError):
+    """The text-to-speech endpoint did not speak. The text is a word or two for logs."""
+
+
 class TelephonyError(PeerError):
     """Twilio's REST API refused or failed."""
 

@@ -1,5 +1,6 @@
 """`ivr flows`: what a business's owner does with flow files. Nothing here needs a network or a database."""
 
+import contextlib
 import json
 from datetime import datetime
 from pathlib import Path
@@ -21,9 +22,9 @@ from callflows.parse import read_files
 from callflows.reference import reference
 from callflows.schema import json_schema
 from callflows.scripts import TestResult, local_time, run_script, script_files
-from ivr.errors import CallthreadError
+from ivr.errors import CallthreadError, ConfigError
 from ivr.foundations import flow_folder
-from ivr.settings import Settings
+from ivr.settings import ModelSource, Settings
 
 flows_app = typer.Typer(help="Call flows: one YAML file for each business.", no_args_is_help=True)
 out = Console(highlight=False)
@@ -46,6 +47,14 @@ def _existing(path: Path | None) -> Path:
     return where_to
 
 
+def _has_voice() -> bool:
+    """Exact words are said exactly here; also where the settings are wrong, which is not what is asked."""
+    with contextlib.suppress(ConfigError):
+        settings = Settings.load()
+        return settings.has_speech_endpoint or settings.model_source is ModelSource.SANDBOX
+    return True
+
+
 def _business(flow: str) -> Business:
     """By the path of its file, or by its id among the service's flows. Raises: `FlowErrors`, `CallthreadError`."""
     path = Path(flow)
@@ -65,7 +74,7 @@ def check(
 ) -> None:
     """Check call flows; every fault with file:line:column and how to mend it. Exit code 1 if there is an error."""
     place = _existing(path)
-    faults = check_paths(place)
+    faults = check_paths(place, has_voice=_has_voice())
     for fault in faults:
         _print(str(fault))
     errors = sum(fault.severity == "error" for fault in faults)

@@ -9,10 +9,13 @@ from pathlib import Path
 import structlog
 
 from ivr.adapters.openai_realtime import RealtimeServer
+from ivr.adapters.openai_speech import SpeechEndpoint
+from ivr.audio.kept import KeptSounds
 from ivr.errors import CallthreadError, ConfigError
 from ivr.places import SHIPPED_FLOWS, migrations
 from ivr.processes import background, child, free_port, keep_running, wait_for_port
 from ivr.settings import ModelSource, Settings
+from ivr.voicing import Voicing
 from memory import errors as faults
 from memory import migrate
 from memory.audio_store import AudioStore
@@ -146,3 +149,15 @@ async def speech_model(settings: Settings) -> AsyncIterator[RealtimeServer]:
         )
         stack.push_async_callback(server.close)
         yield server
+
+
+@contextlib.asynccontextmanager
+async def speech_endpoint(settings: Settings) -> AsyncIterator[Voicing | None]:
+    """Who says exact words; None: the speech model, as well as it can."""
+    if not settings.has_speech_endpoint:
+        yield None
+        return
+    key = settings.openai_api_key
+    secret = key.get_secret_value() if key is not None else None
+    async with SpeechEndpoint(secret, settings.openai_base_url, settings.speech_model) as endpoint:
+        yield Voicing(endpoint, KeptSounds(settings.data_dir / "prompts"))

@@ -1,9 +1,18 @@
 """What a call needs of the world, and nothing more. Adapters implement these; tests have their own."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import dataclass
 from typing import Protocol
 
-from ivr.core.commands import Command, EndReason, LineCommand, ModelCommand, SessionConfig, UseTool
+from ivr.core.commands import (
+    Command,
+    EndReason,
+    ExactWords,
+    LineCommand,
+    ModelCommand,
+    SessionConfig,
+    UseTool,
+)
 from ivr.core.events import Event, LineEvent, ModelEvent, ReplyPcm, ToolAnswered
 from memory.model import Access, CallSnapshot, Charge, EndedBy, Exchange, Window
 
@@ -70,6 +79,25 @@ class Tools(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """Some of a text's sound, as µ-law 8 kHz of any length.
+
+    `made_ms`: with the first of a text that is made for this call, and paid: how long all of it is, by estimate.
+    """
+
+    ulaw: bytes
+    made_ms: float = 0.0
+
+
+class Speech(Protocol):
+    """A voice for exact words that is not the speech model's: a text-to-speech endpoint, and what it made before."""
+
+    def speak(self, words: ExactWords) -> AsyncGenerator[Sound]:
+        """The texts' sound, as it comes. Raises: `SpeechUnavailable`, at once or in the midst of it."""
+        ...
+
+
 class Telephony(Protocol):
     """Control of live calls beside the media stream. A call that is already gone is no error."""
 
@@ -107,6 +135,10 @@ class Bill(Protocol):
         """See what the call asks for."""
         ...
 
+    def spoken(self, audio_ms: float) -> tuple[Charge, ...]:
+        """So much of our own words was made by the text-to-speech endpoint."""
+        ...
+
     def close(self) -> tuple[Charge, ...]:
         """The stream is over: what of it is still to be paid."""
         ...
@@ -121,6 +153,10 @@ class FreeOfCharge:
 
     def command(self, _: Command) -> None:
         """Nothing is asked for."""
+
+    def spoken(self, _: float) -> tuple[Charge, ...]:
+        """Nothing is due."""
+        return ()
 
     def close(self) -> tuple[Charge, ...]:
         """Nothing is due."""

@@ -14,7 +14,7 @@ from callflows.model import Business
 from callflows.survivors import taken_up
 from ivr.begun import as_begun
 from ivr.billing import Bill
-from ivr.call import Call, CallEnd, NoTools, Surroundings, no_prompts
+from ivr.call import Call, CallEnd, NoTools, Surroundings
 from ivr.core.commands import ReportTurn
 from ivr.core.events import CeilingReached
 from ivr.core.records import UNHEARD_WORDS
@@ -26,8 +26,9 @@ from ivr.observe import Metrics
 from ivr.override import HoursBoard, apply_override, overrides_of
 from ivr.pacing import MonotonicClock, Pacer
 from ivr.pins import Pins
-from ivr.ports import CallerLink, ModelLink, Tools
+from ivr.ports import CallerLink, ModelLink, Speech, Tools
 from ivr.preloading import Preloading
+from ivr.recorded import no_prompts
 from ivr.registry import Registry
 from ivr.remembering import Claim, Prices, StoreJournal, StoreRecall, in_our_terms, trust_of
 from ivr.shelf import Flows
@@ -73,6 +74,7 @@ class Parts:
     tuning: Tuning
     voices: VoiceBook = field(default_factory=VoiceBook)
     prompt: Callable[[str], bytes] = no_prompts
+    speech: Speech | None = None
     tools: Tools = field(default_factory=NoTools)
     pepper: SecretStr | None = None
     """What the hashes of PINs are made with, beside what the database has."""
@@ -227,6 +229,7 @@ class Reception:
                 bill=Bill(parts.prices),
                 on_charge=lambda charge: live.count(charge, meter),
                 prompt=parts.prompt,
+                speech=parts.speech,
                 tools=parts.tools,
                 check_pin=lambda pin: parts.pins.check(claim.owner, pin),
                 set_hours=lambda order: apply_override(parts.store, claim.owner.business_id, order),

@@ -13,7 +13,7 @@ from ivr.core.units import ulaw_ms
 from ivr.errors import CallTakenOver, StorageUnavailable
 from memory import errors as faults
 from memory.calls import CallRow, CallStatus
-from memory.costs import estimate_usd, transcription_usd
+from memory.costs import estimate_usd, prompt_usd, transcription_usd
 from memory.model import Access, CallSnapshot, Charge, EndedBy, Exchange, Owner, Trust, Window
 from memory.service import CallMemory
 from memory.store import Store
@@ -107,6 +107,8 @@ class Prices:
 
     model: str
     transcribe_model: str
+    prompt_model: str = ""
+    """Of the text-to-speech endpoint; empty where there is none."""
 
     def priced(self, exchange: Exchange) -> Exchange:
         """The exchange with its model and its price: answer and transcription, not what was cancelled before them."""
@@ -117,6 +119,10 @@ class Prices:
     def speech_usd(self, usage: Usage) -> float:
         """One response of the speech model."""
         return estimate_usd(usage, self.model)
+
+    def prompt_usd(self, audio_ms: float) -> float:
+        """So much sound of our own words."""
+        return prompt_usd(audio_ms, self.prompt_model)
 
     def transcription_usd(self, audio_ms: float) -> float:
         """So much of the caller's audio."""

@@ -283,6 +283,12 @@ class Settings(BaseSettings):
             return ModelSource.COMPATIBLE
         return ModelSource.OPENAI if self.openai_api_key else ModelSource.NONE
 
+    @property
+    def has_speech_endpoint(self) -> bool:
+        """Exact words are spoken by a text-to-speech endpoint. The sandbox has a voice that says them exactly."""
+        is_offline = self.model_source is ModelSource.SANDBOX
+        return not is_offline and (self.openai_api_key is not None or self.openai_base_url is not None)
+
     def with_sandbox(self) -> "Settings":
         """The same settings, answered by the offline model (`ivr serve --sandbox`)."""
         return self.model_copy(update={"realtime_url": SANDBOX})

@@ -15,11 +15,13 @@ AUDIO_TOKENS_PER_S = 9.98
 REPLY_AUDIO_TOKENS_PER_S = 20.0
 """A provider counts its own voice twice as finely as the caller's."""
 TEXT_TOKENS_PER_WORD = 1.33
+MS_PER_WORD = 400.0
 JSON_CHARACTERS_PER_TOKEN = 4
 """OpenAI's rule of thumb for text; JSON has few words to count."""
 PER_MILLION = 1e-6
 FALLBACK_MODEL = "gpt-realtime-2.1"
 FALLBACK_TRANSCRIPTION = "gpt-realtime-whisper"
+FALLBACK_PROMPTS = "gpt-4o-mini-tts"
 FALLBACK_CHAT = "gpt-5.4-mini"
 
 # Scripts without spaces: a character counts as a word there, or a long utterance would cost one.
@@ -72,8 +74,8 @@ class ChatPrice:
 
 
 @dataclass(frozen=True, slots=True)
-class TranscriptionPrice:
-    """US dollars per minute of audio."""
+class MinutePrice:
+    """US dollars per minute of audio: transcribed, or made of a text."""
 
     usd_per_minute: float
     source: str
@@ -86,7 +88,8 @@ class PriceTable:
 
     date: date
     models: Mapping[str, ModelPrice]
-    transcription: Mapping[str, TranscriptionPrice]
+    transcription: Mapping[str, MinutePrice]
+    prompts: Mapping[str, MinutePrice]
     chat: Mapping[str, ChatPrice]
 
 
@@ -96,7 +99,8 @@ def load_prices() -> PriceTable:
     return PriceTable(
         date=raw["date"],
         models={name: ModelPrice(**values) for name, values in raw["models"].items()},
-        transcription={name: TranscriptionPrice(**values) for name, values in raw["transcription"].items()},
+        transcription={name: MinutePrice(**values) for name, values in raw["transcription"].items()},
+        prompts={name: MinutePrice(**values) for name, values in raw["prompts"].items()},
         chat={name: ChatPrice(**values) for name, values in raw["chat"].items()},
     )
 
@@ -127,6 +131,12 @@ def transcription_usd(audio_ms: float, model: str) -> float:
     return audio_ms / 60_000 * price.usd_per_minute
 
 
+def prompt_usd(audio_ms: float, model: str) -> float:
+    """The price of this much sound made of texts, in US dollars."""
+    price = PRICES.prompts.get(model, PRICES.prompts[FALLBACK_PROMPTS])
+    return audio_ms / 60_000 * price.usd_per_minute
+
+
 def chat_usd(tokens_in: float, tokens_out: float, model: str) -> float:
     """The price of one summary, in US dollars."""
     price = PRICES.chat.get(model, PRICES.chat[FALLBACK_CHAT])
@@ -148,6 +158,11 @@ def word_count(text: str) -> int:
     """Words, or characters of scripts written without spaces."""
     # Eight times faster, and a window is counted once a turn.
     return len(text.split()) if text.isascii() else len(_WORD.findall(text))
+
+
+def spoken_ms(text: str) -> float:
+    """How long it takes to say a text, by estimate: 150 words a minute."""
+    return word_count(text) * MS_PER_WORD
 
 
 def text_tokens(words: int) -> int:

@@ -156,6 +156,8 @@ class NodeBase(Part):
     """Where the names of slots stand that are filled."""
     TEXTS: ClassVar[tuple[Pattern, ...]] = ()
     """Where texts by language stand."""
+    UNSPOKEN: ClassVar[tuple[Pattern, ...]] = ()
+    """Which of these our own voice does not say to the caller."""
     TOOLS: ClassVar[tuple[Pattern, ...]] = ()
     """Where the names of tools stand."""
     CAN_START: ClassVar[bool] = True

@@ -41,6 +41,7 @@ class SmsNode(NodeBase):
     LINKS: ClassVar[tuple[Pattern, ...]] = (("to",), ("otherwise",))
     TARGETS: ClassVar[tuple[Pattern, ...]] = (("recipient",),)
     TEXTS: ClassVar[tuple[Pattern, ...]] = (("text",),)
+    UNSPOKEN: ClassVar[tuple[Pattern, ...]] = (("text",),)
     CAN_START: ClassVar[bool] = False
 
     type: Literal["sms"]

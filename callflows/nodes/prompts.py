@@ -11,7 +11,7 @@ from callflows.actions import HangUp, Say
 from callflows.fields import Name, fault
 from callflows.nodes.base import Here, NodeBase, Outcome, Pattern, Progress
 from callflows.part import Part
-from callflows.texts import ANY_LANGUAGE, Texts, text_in
+from callflows.texts import ANY_LANGUAGE, Texts, lacks, text_in
 
 
 def _audio(value: Any) -> Any:
@@ -54,14 +54,17 @@ class Asks(NodeBase):
     audio: AudioFiles = Field({}, description="Played instead of being spoken.")
     interruptible: bool = Field(True, description="Whether the caller may talk or press over it.")
 
+    def file_for(self, language: str) -> str:
+        """The sound file that is played in this language; empty: the text is spoken."""
+        return "" if lacks(self.audio, language) else text_in(self.audio, language)
+
     def prompt(self, here: Here, before: Mapping[str, str] | None = None) -> tuple[Say, ...]:
         """The node's prompt, with `before` ahead of it."""
         first = here.text(before) if before else ""
-        file = text_in(self.audio, here.language)
+        file = self.file_for(here.language)
         own = Say(here.text(self.say), file, self.interruptible)
-        if first and not file:
-            return (Say(f"{first} {own.text}", "", self.interruptible),)
-        return (Say(first), own) if first else (own,)
+        # Each by itself: a text that is always the same need be made into sound once only.
+        return (Say(first, "", self.interruptible), own) if first else (own,)
 
 
 class Waits(Asks):

@@ -20,6 +20,7 @@ class Rings(NodeBase):
 
     LINKS: ClassVar[tuple[Pattern, ...]] = (("otherwise",),)
     TEXTS: ClassVar[tuple[Pattern, ...]] = (("say",), ("whisper",), ("not_reached",))
+    UNSPOKEN: ClassVar[tuple[Pattern, ...]] = (("whisper",),)
     CAN_START: ClassVar[bool] = False
     LEAVES: ClassVar[bool] = True
 

@@ -6,7 +6,15 @@ from datetime import timedelta
 
 from callflows import engine
 from callflows.model import Orchestration
-from ivr.core.commands import FunctionTool, PlayFile, SessionConfig, StartReply, SystemText, UpdateSession
+from ivr.core.commands import (
+    ExactWords,
+    FunctionTool,
+    PlayFile,
+    SessionConfig,
+    StartReply,
+    SystemText,
+    UpdateSession,
+)
 from ivr.core.context import Opening, build_input
 from ivr.core.functions import Functions, Situation
 from ivr.core.hearing import Hearing
@@ -181,9 +189,14 @@ class Asking:
             order = (
                 f'You were cut off while you spoke; the caller has heard: "{words.said}" Go on from there.'
             )
+        exact = None if words.begins or words.said else self._exact(words.parts or (text,))
         # A server may refuse an empty input; a system message is one that nobody answers.
-        start = StartReply(reply_id, f"{self.instructions()}\n\n{order}", (SystemText(order),), ())
+        start = StartReply(reply_id, f"{self.instructions()}\n\n{order}", (SystemText(order),), (), exact)
         return reply, start
+
+    def _exact(self, texts: Sequence[str]) -> ExactWords:
+        flat = tuple(" ".join(text.split()) for text in texts)
+        return ExactWords(flat, self._setup.business.voice_of(self.language), self.language)
 
     def match_speed(self) -> list[UpdateSession]:
         """Before a turn's first reply: speak as fast as the caller, if that is ours to decide."""

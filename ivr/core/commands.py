@@ -126,16 +126,27 @@ class UpdateSession:
 
 
 @dataclass(frozen=True, slots=True)
+class ExactWords:
+    """Words of ours, for a text-to-speech endpoint: one after the other, each spoken (and kept) by itself."""
+
+    texts: tuple[str, ...]
+    voice: str
+    language: str
+
+
+@dataclass(frozen=True, slots=True)
 class StartReply:
     """One out-of-band reply: `input` is its whole context. `reply_id` is ours and comes back with its events.
 
-    `tools` empty means no function may be called.
+    `tools` empty means no function may be called. `exact`: it is words of ours, which an endpoint may say in the
+    model's place; that is then told by `ReplySpoken`.
     """
 
     reply_id: str
     instructions: str
     input: tuple[InputItem, ...]
     tools: tuple[FunctionTool, ...]
+    exact: ExactWords | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

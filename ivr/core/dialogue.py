@@ -217,7 +217,7 @@ class Dialogue:
         steered = self._steering.apply(reply, done.status, self._answering, now_ms)
         if steered.sign is not Sign.FAILED:
             self._requesting.succeeded()
-        if done.status is ReplyStatus.COMPLETED and not reply.is_file():
+        if done.status is ReplyStatus.COMPLETED and not reply.is_recorded():
             self._asking.delivery.spoke(reply.text, reply.audio_ms, reply.speed)
         self.out += steered.orders
         self._patience.watch(now_ms)

@@ -158,6 +158,14 @@ class ReplyText:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplySpoken:
+    """A reply of our own words is spoken by the text-to-speech endpoint, not by the model: its audio follows."""
+
+    reply_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReplyCall:
     """A reply called a function. `arguments` is the model's raw JSON text and is never trusted."""
 
@@ -251,6 +259,7 @@ ModelEvent = (
     | TranscriptFailed
     | ReplyAudio
     | ReplyText
+    | ReplySpoken
     | ReplyCall
     | ReplyDone
     | ModelFault

@@ -150,7 +150,8 @@ def _can_join(first: OwnWords, second: OwnWords) -> bool:
 
 
 def _joined(first: OwnWords, second: OwnWords) -> OwnWords:
-    return replace(second, text=f"{first.text} {second.text}")
+    parts = (*(first.parts or (first.text,)), *(second.parts or (second.text,)))
+    return replace(second, text=f"{first.text} {second.text}", parts=parts)
 
 
 def _with_end(words: list[OwnWords], say: str, usual: str, ending: Ending) -> list[OwnWords]:

@@ -84,6 +84,11 @@ class FlowDialogue(LastingDialogue):
         else:
             super().deadline(name, now_ms)
 
+    def reply_spoken(self, reply_id: str, text: str, now_ms: float) -> None:
+        """A reply of our own words comes from the text-to-speech endpoint."""
+        if (reply := self._current(reply_id, now_ms)) is not None:
+            reply.text, reply.is_spoken = text, True
+
     def is_quiet(self) -> bool:
         """Nobody speaks, nothing is due, and nothing the caller said waits for an answer of ours."""
         away = self.turns.reply is Reply.AWAY

@@ -158,6 +158,8 @@ class OwnWords:
     audio: str = ""
     """A file to be played instead, by its path in the flow file."""
     interruptible: bool = True
+    parts: tuple[str, ...] = ()
+    """The texts that were joined to this one, each of which may have been spoken before; empty: it is one."""
     begins: bool = False
     """No text: the model itself begins to speak, in the part of the flow it has come to."""
     told: CallOutput | None = None
@@ -202,9 +204,12 @@ class SpokenReply:
     words: OwnWords | None = None
     """What it says, if it is words of ours."""
 
-    def is_file(self) -> bool:
-        """Nobody's voice: a sound file of the business."""
-        return self.words is not None and bool(self.words.audio)
+    is_spoken: bool = False
+    """By the text-to-speech endpoint."""
+
+    def is_recorded(self) -> bool:
+        """Not the model's voice: a sound file of the business, or the text-to-speech endpoint's."""
+        return self.is_spoken or (self.words is not None and bool(self.words.audio))
 
     def note(self, call: ReplyCall) -> None:
         """Keep a call until the reply is complete. One told twice is one call; one not on offer is none."""

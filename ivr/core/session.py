@@ -24,6 +24,7 @@ from ivr.core.events import (
     ReplyAudio,
     ReplyCall,
     ReplyDone,
+    ReplySpoken,
     ReplyStatus,
     ReplyText,
     SpeechStarted,
@@ -63,6 +64,7 @@ _OF_A_SESSION = (
     *_WORDS,
     ReplyAudio,
     ReplyText,
+    ReplySpoken,
     ReplyCall,
     ReplyDone,
 )
@@ -111,6 +113,7 @@ class CallCore:
             TranscriptFailed: self._transcript_failed,
             ReplyAudio: self._reply_audio,
             ReplyText: self._reply_text,
+            ReplySpoken: self._reply_spoken,
             ReplyCall: self._reply_call,
             ReplyDone: self._reply_done,
             ModelFault: self._ignore,
@@ -290,6 +293,9 @@ class CallCore:
 
     def _reply_text(self, event: ReplyText, now_ms: float) -> None:
         self._dialogue.reply_text(event.reply_id, event.delta, now_ms)
+
+    def _reply_spoken(self, event: ReplySpoken, now_ms: float) -> None:
+        self._dialogue.reply_spoken(event.reply_id, event.text, now_ms)
 
     def _reply_call(self, event: ReplyCall, now_ms: float) -> None:
         self._dialogue.reply_call(event, now_ms)

@@ -19,7 +19,7 @@ import psycopg
 from structlog.testing import capture_logs
 
 from ivr.app import ServeOptions, Service, bind, worker_name
-from ivr.foundations import speech_model
+from ivr.foundations import speech_endpoint, speech_model
 from ivr.phone import service as phone
 from ivr.phone.board import DialOutcome
 from ivr.phone.call import Surroundings, place_call
@@ -266,10 +266,11 @@ async def worker(settings: Settings) -> AsyncIterator[Worker]:
     book = FlowShelf(settings.callflows or Path())
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(speech_model(settings))
+        voicing = await stack.enter_async_context(speech_endpoint(settings))
         store = Store(settings.database_url.get_secret_value(), name=worker_name())
         stack.push_async_callback(store.close)
         memory = Memory(store, AudioStore(settings.audio_url), None)
-        service = Service(settings, ServeOptions(port=0), book, store, memory, server)
+        service = Service(settings, ServeOptions(port=0), book, store, memory, server, voicing)
         address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         running = asyncio.create_task(_run(service, address.set_result))
         running.add_done_callback(lambda _: address.cancel())

@@ -28,7 +28,16 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "ivr.errors",
         "ivr.observe",
     ),
-    "ivr.call": ("ivr.core", "ivr.ports", "ivr.audio", "ivr.errors", "ivr.observe", "memory.model"),
+    "ivr.call": (
+        "ivr.core",
+        "ivr.ports",
+        "ivr.audio",
+        "ivr.errors",
+        "ivr.observe",
+        "ivr.recorded",
+        "memory.model",
+    ),
+    "ivr.recorded": ("ivr.core", "ivr.ports", "ivr.audio", "ivr.errors"),
     "ivr.pacing": (),
     "ivr.web": (
         "ivr.web",

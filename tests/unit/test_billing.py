@@ -10,7 +10,7 @@ from ivr.core import events as ev
 from ivr.remembering import Prices
 from memory.model import Charge, ChargeKind
 
-PRICES = Prices("gpt-realtime-2.1", "gpt-realtime-whisper")
+PRICES = Prices("gpt-realtime-2.1", "gpt-realtime-whisper", "gpt-4o-mini-tts")
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 TOOL = do.FunctionTool(
     "book", "Book a table.", {"type": "object", "properties": {"seats": {"type": "integer"}}}
@@ -129,3 +129,14 @@ def test_files_of_the_business_are_free(bill: Bill) -> None:
     bill.event(ev.ReplyAudio("r1", b"\xff" * 800))
     assert done(bill)[1] == ()
     assert bill.close() == ()
+
+
+def test_words_of_ours_are_the_endpoints_to_charge_where_it_spoke(bill: Bill) -> None:
+    """0.015 dollars a minute; nothing for the model, which was not asked."""
+    ask(bill)
+    bill.event(ev.ReplySpoken("r1", "Hello."))
+    (made,) = bill.spoken(6_000)
+    assert (made.model, made.kind, made.is_estimate) == ("gpt-4o-mini-tts", ChargeKind.SPEECH, True)
+    assert made.usd == pytest.approx(0.0015)
+    assert done(bill)[1] == () == bill.close()
+    assert bill.spoken(0) == ()

@@ -464,6 +464,9 @@ class OneEach:
     def command(self, command: do.Command) -> None:
         pass
 
+    def spoken(self, audio_ms: float) -> tuple[Charge, ...]:
+        return self._charge()
+
     def close(self) -> tuple[Charge, ...]:
         return self._charge()
 

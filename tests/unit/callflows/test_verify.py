@@ -56,7 +56,7 @@ def test_a_right_pin_leads_on() -> None:
 @pytest.mark.parametrize("body", [False, None, "true", 1, {"ok": True}])
 def test_anything_but_true_is_wrong(body: object) -> None:
     again = answer(entered(engine.start(bank()), "123456#").state, body)
-    assert again.actions == (Say("That was not right. Please enter your PIN."),)
+    assert again.actions == (Say("That was not right."), Say("Please enter your PIN."))
     assert again.state.node == "pin"
     second = entered(again.state, "654321#")
     assert second.actions == (CheckPin("pin-2", "654321"),)

@@ -18,7 +18,7 @@ from ivr.core.session import CallCore
 from ivr.core.setup import CallSetup
 from ivr.core.units import ULAW_SILENCE
 from ivr.errors import StorageUnavailable
-from ivr.ports import Bill, FreeOfCharge
+from ivr.ports import Bill, FreeOfCharge, Speech
 from memory.model import Access, CallSnapshot, Charge, EndedBy, Exchange, Window
 from tests.unit.core.harness import clinic
 
@@ -200,7 +200,11 @@ class Rig:
     """A call between fakes. `models` are handed out in order; then working ones."""
 
     def __init__(
-        self, *models: FakeModel, business: Business | None = None, bill: Bill | None = None
+        self,
+        *models: FakeModel,
+        business: Business | None = None,
+        bill: Bill | None = None,
+        speech: Speech | None = None,
     ) -> None:
         business = business or clinic("silence_s: 8", "silence_s: 60")
         begun = engine.begin(business, engine.Moment(call_id="CA1"))
@@ -224,6 +228,7 @@ class Rig:
             self.turns.append,
             tools=self.tools,
             bill=bill or FreeOfCharge(),
+            speech=speech,
             on_charge=self.charges.append,
         )
         self.call = Call(self.core, around)
