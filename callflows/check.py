@@ -133,8 +133,11 @@ def _own_phrases(business: Business) -> Iterator[_Said]:
 
 def _untold(business: Business) -> Iterator[_Said]:
     """Messages that the business would only find by looking."""
+    is_told = business.notices.email or any("voicemail" in each.events for each in business.webhooks)
+    if business.on_model_down.voicemail and not is_told:
+        message = "nobody is told of the messages left without a speech model"
+        yield ("on_model_down", "voicemail"), message, "give `notices: {email: [office@example.com]}`"
     for name, node in business.nodes.items():
-        is_told = business.notices.email or any("voicemail" in each.events for each in business.webhooks)
         if isinstance(node, VoicemailNode) and not is_told:
             message = "nobody is told of the messages left here"
             yield ("nodes", name), message, "give `notices: {email: [office@example.com]}`"

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
+from callflows.down import ModelDown
 from callflows.fields import (
     Duration,
     Email,
@@ -189,21 +190,6 @@ class BusinessDocument(Part):
 
     title: Line
     text: Annotated[Prose, StringConstraints(min_length=1)]
-
-
-class ModelDown(Part):
-    """What a caller hears, by the telephone network's own voice, when there is no speech model."""
-
-    say: SpokenNow = (
-        "We are sorry, our assistant cannot take your call right now. Please call again in a few minutes."
-    )
-    keys: Name | None = Field(
-        None,
-        description="The node at which the flow then goes on by keys alone: menus, entries, hours, transfers.",
-    )
-    transfer: Name | None = Field(
-        None, description="The target to connect the caller to afterwards, or where keys lead no further."
-    )
 
 
 class FurtherLanguage(Part):

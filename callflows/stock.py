@@ -16,6 +16,12 @@ TRYING_NEXT: Phrase = {
     "fr": "Personne n'a répondu. J'essaie quelqu'un d'autre.",
     "es": "Allí no ha contestado nadie. Lo intento con otra persona.",
 }
+ONE_MOMENT: Phrase = {
+    "en": "One moment, please.",
+    "de": "Einen Moment bitte.",
+    "fr": "Un instant, s'il vous plaît.",
+    "es": "Un momento, por favor.",
+}
 WHAT_ELSE: Phrase = {
     "en": "What else can I do for you?",
     "de": "Was kann ich sonst für Sie tun?",

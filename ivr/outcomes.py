@@ -8,6 +8,11 @@ from callflows.model import Business
 from ivr.web.deps import ByKeys, DialReport, Ended, GoOn, Outcome, RecordMessage, TransferTo
 from memory.calls import CallStatus
 
+MESSAGE_S, SILENCE_S = 120, 5
+"""As a `voicemail` node has it."""
+
+NOBODY_THERE = frozenset({Came.BUSY, Came.NO_ANSWER, Came.FAILED, Came.CANCELED, Came.DECLINED})
+"""A dial that connected nobody."""
 _DIALS: Mapping[str, Came] = {
     "completed": Came.REACHED,
     "answered": Came.REACHED,
@@ -42,7 +47,15 @@ def outcome_of(business: Business | None, status: CallStatus, flow: FlowState) -
 def down_of(business: Business, say: str) -> Outcome:
     """The last that is left without a model."""
     target = business.on_model_down.transfer
-    return TransferTo(business.transfers[target].number, say) if target else Ended(say)
+    return TransferTo(business.transfers[target].number, say) if target else message_of(business, say)
+
+
+def message_of(business: Business, say: str) -> Outcome:
+    """A message, if the business wants one left; else goodbye."""
+    tone = business.on_model_down.voicemail
+    if tone is None:
+        return Ended(say)
+    return RecordMessage(f"{say} {tone}".strip(), MESSAGE_S, SILENCE_S, "#", False, 0, business.language)
 
 
 def _away(business: Business, flow: FlowState) -> Outcome:

@@ -21,7 +21,7 @@ from ivr.core.commands import EndReason
 from ivr.core.setup import restore, snapshot_of
 from ivr.errors import StorageUnavailable
 from ivr.liveness import Liveness
-from ivr.outcomes import came_of, down_of, outcome_of
+from ivr.outcomes import NOBODY_THERE, came_of, down_of, message_of, outcome_of
 from ivr.override import overrides_of
 from ivr.ports import Telephony
 from ivr.remembering import in_our_terms, trust_of
@@ -260,8 +260,8 @@ class Registry:
         if business is None:
             return Ended()
         flow = _flow_of(row, business)
-        if row.status is CallStatus.FAILED:  # without a model it went to a person, who was not there
-            return Ended()
+        if row.status is CallStatus.FAILED:  # without a model it went to a person, or left a message
+            return message_of(business, "") if came in NOBODY_THERE else Ended()
         if row.status is not CallStatus.TRANSFERRED or leg not in (0, flow.trip.no):
             return outcome_of(business, row.status, flow)
         now = datetime.now(ZoneInfo(business.timezone))

@@ -157,6 +157,10 @@ class Asking:
         """The tag of the language that the call is in."""
         return engine.language(self._setup.business, self.flow)
 
+    def filler(self) -> OwnWords:
+        """What is said while an answer that has failed is asked for again."""
+        return OwnWords(ReplyKind.FILLER, self._setup.business.on_model_down.filler_in(self.language))
+
     def config(self) -> SessionConfig:
         """The session's settings as they are to be now."""
         business, tuning = self._setup.business, self._setup.tuning

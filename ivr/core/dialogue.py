@@ -215,7 +215,7 @@ class Dialogue:
         if self._answering is not None:
             self._answering.usage = add_usage(self._answering.usage, done.usage)
         steered = self._steering.apply(reply, done.status, self._answering, now_ms)
-        if steered.sign is not Sign.FAILED:
+        if steered.sign is not Sign.FAILED and reply.kind is not ReplyKind.FILLER:
             self._requesting.succeeded()
         if done.status is ReplyStatus.COMPLETED and not reply.is_recorded():
             self._asking.delivery.spoke(reply.text, reply.audio_ms, reply.speed)

@@ -22,6 +22,8 @@ class ReplyKind(StrEnum):
     ANSWER = "answer"
     PROMPT = "prompt"
     """Our own words: a reprompt, a request to say it again, a goodbye."""
+    FILLER = "filler"
+    """So that nobody waits in silence for an answer that has failed and is asked for again."""
     STEP = "step"
     """The flow's own words: nobody's turn makes them out of date, only the flow's next step."""
 
@@ -63,6 +65,8 @@ class Turn:
     """The state snapshot the model was last shown for this turn."""
     settled: bool = False
     """The flow has acted upon it: speech that follows is a turn of its own."""
+    is_filled: bool = False
+    """A filler was said: the answer is asked for again after it."""
     begun: Begun | None = None
     """What was heard of its answer before a session was lost: the rest is asked for."""
     told: "OwnWords | None" = None

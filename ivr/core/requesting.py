@@ -67,5 +67,13 @@ class Requesting:
         self._deadlines.set(Deadline.RETRY, now_ms + self._tuning.retry_ms * self._failures)
         return True
 
+    def retry_soon(self, now_ms: float) -> None:
+        """Ask again after the shortest pause, without counting a failure."""
+        self._deadlines.set(Deadline.RETRY, now_ms + self._tuning.retry_ms)
+
+    def hold_back(self) -> None:
+        """Something else is said before it is asked for again."""
+        self._deadlines.clear(Deadline.RETRY)
+
     def _await_more(self, now_ms: float) -> None:
         self._deadlines.set(Deadline.ANSWER, now_ms + self._tuning.answer_wait_ms)

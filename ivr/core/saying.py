@@ -92,7 +92,7 @@ class Saying:
     def own_words(self) -> OwnWords | None:
         """What of our own is being said, to be said again; `None` for an answer. A file is spoken then."""
         reply = self.reply
-        if reply is None or reply.kind is ReplyKind.ANSWER or reply.words is None:
+        if reply is None or reply.kind in (ReplyKind.ANSWER, ReplyKind.FILLER) or reply.words is None:
             return None
         return reply.words.spoken()
 

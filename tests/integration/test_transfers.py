@@ -7,8 +7,9 @@ from callflows.parse import parse_text
 from ivr.core.setup import restore, snapshot_of
 from ivr.core.speaking import SpeedState
 from ivr.registry import Registry
-from ivr.web.deps import DialReport, Ended, GoOn, TransferTo, Whispered
+from ivr.web.deps import DialReport, Ended, GoOn, RecordMessage, TransferTo, Whispered
 from memory.calls import CallStatus
+from memory.model import EndedBy
 from memory.store import Store
 from tests.integration.test_rescue import NotedTelephony
 from tests.unit.callflows.test_rings import HELP
@@ -115,3 +116,18 @@ async def test_a_call_goes_on_with_the_flow_that_it_began_with(store: Store) -> 
     row = await store.get_call("CA1")
     assert row is not None
     assert (restore(row.snapshot).opening or "").startswith("Nobody was there.")
+
+
+async def test_who_reaches_nobody_without_a_model_leaves_a_message(store: Store) -> None:
+    down = "\non_model_down: {say: Sorry., transfer: cat, voicemail: Speak after the tone.}\n"
+    book = Book()
+    business = parse_text(HELP + down, "help.yaml")
+    book.businesses = {"help": business}
+    worker = Registry(store, book, NotedTelephony())
+    await store.open_call("CA1", "help", "+12025550144", "+16175550101", "now")
+    await store.claim_stream("CA1", "MZ1")
+    await store.end_call("CA1", CallStatus.FAILED, by=EndedBy.MODEL)
+    assert await worker.outcome("CA1") == TransferTo(business.transfers["cat"].number, "Sorry.")
+    asked = await worker.transfer_result(DialReport("CA1", 0, "no-answer"))
+    assert asked == RecordMessage("Speak after the tone.", 120, 5, "#", False, 0, "en-US")
+    assert await worker.message_left("CA1", 0, is_empty=False, call_over=False) == Ended()
