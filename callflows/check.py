@@ -8,13 +8,17 @@ from callflows.document import Document
 from callflows.document import Path as DocumentPath
 from callflows.engine import at_node, fit
 from callflows.faults import FlowFault, Severity, in_order
+from callflows.lexicon import plain
 from callflows.model import Business, Talk, names_in, referred
 from callflows.nodes.collect import CollectNode
+from callflows.nodes.menu import MenuNode
+from callflows.nodes.override import OverrideNode
+from callflows.nodes.prompts import Asks
 from callflows.nodes.rings import Rings
 from callflows.nodes.tool import ToolNode
 from callflows.nodes.voicemail import VoicemailNode
 from callflows.parse import read_files
-from callflows.references import fills, reads, rotas, schedules, texts_at, texts_of
+from callflows.references import fills, reads, rotas, schedules, single_texts, texts_at, texts_of
 from callflows.spoken import unrecorded
 from callflows.stock import is_known
 from callflows.texts import lacks, slots_in
@@ -40,6 +44,7 @@ def _warnings(document: Document, business: Business) -> list[FlowFault]:
     found += [*_disclosure(business), *_languages(document, business), *_unused(document, business)]
     found += _tools(business)
     found += [*_own_phrases(business), *_untold(business)]
+    found += [*_same_words(business), *_no_owners(business), *_no_audio(document, business)]
     return [_warning(document, *warning) for warning in found]
 
 
@@ -143,6 +148,40 @@ def _untold(business: Business) -> Iterator[_Said]:
             yield ("nodes", name), message, "give `notices: {email: [office@example.com]}`"
 
 
+def _same_words(business: Business) -> Iterator[_Said]:
+    """Words that choose nothing, because they stand for two choices of one menu."""
+    for name, node in business.nodes.items():
+        if not isinstance(node, MenuNode):
+            continue
+        first: dict[str, str] = {}
+        for choice, option in node.options.items():
+            for words in option.words:
+                other = first.setdefault(plain(words), choice)
+                if other != choice:
+                    path = ("nodes", name, "options", choice, "words")
+                    message = f"`{words}` stands for {other} too: whoever says it is asked again"
+                    yield path, message, "leave it at one of them"
+
+
+def _no_owners(business: Business) -> Iterator[_Said]:
+    """Hours that nobody may set."""
+    for name, node in business.nodes.items():
+        if isinstance(node, OverrideNode) and not business.callers.owners:
+            message = "nobody may set hours by telephone"
+            yield ("nodes", name), message, 'give `callers: {owners: ["+16175550123"]}`'
+
+
+def _no_audio(document: Document, business: Business) -> Iterator[_Said]:
+    """Sound files that are not there: the text is spoken instead."""
+    folder = Path(document.file).parent
+    for name, node in business.nodes.items():
+        files = node.audio if isinstance(node, Asks) else {}
+        for file in dict.fromkeys(files.values()):
+            if not (folder / file).is_file():
+                message = f"there is no file {file}: `say` is spoken instead"
+                yield ("nodes", name, "audio"), message, "put it beside this file"
+
+
 def _disclosure(business: Business) -> Iterator[_Said]:
     """EU AI Act, Art. 50: whoever talks with a machine is told so."""
     if "disclosure" not in business.model_fields_set:
@@ -158,6 +197,11 @@ def _languages(document: Document, business: Business) -> Iterator[_Said]:
             missing = [each for each in (business.language, *business.languages) if lacks(value, each)]
             if missing:
                 yield path, f"no text in {', '.join(missing)}", "callers will hear another language"
+            known = {each.casefold() for each in (business.language, *business.languages)}
+            for tag in value:
+                if str(tag).casefold() not in known:
+                    hint = "add it under `languages`, or take the text out"
+                    yield (*path, tag), f"nobody hears this: the business does not speak {tag}", hint
 
 
 def _unused(document: Document, business: Business) -> Iterator[_Said]:
@@ -174,12 +218,10 @@ def _unused(document: Document, business: Business) -> Iterator[_Said]:
                 f"nothing uses slot `{name}`",
                 "look at it in a branch, say it in a text, or leave it out",
             )
-        elif name in secret & said:
-            yield (
-                path,
-                f"`{{{name}}}` is secret: where a text names it, nothing is said",
-                "take it out of the text",
-            )
+    for path, text in single_texts(document):
+        for name in sorted(slots_in([text]) & secret):
+            message = f"`{{{name}}}` is secret: where a text names it, nothing is said"
+            yield path, message, "take it out of the text"
     used = {name for _, name in schedules(document)}
     for name in business.hours:
         if name not in used:

@@ -17,9 +17,12 @@ _LANGUAGE = re.compile(r"([A-Za-z]{2,3})(?:-([A-Za-z]{4}))?(?:-([A-Za-z]{2}|[0-9
 _LONGEST_RESUME = timedelta(days=30)
 
 
-def fault(message: str, hint: str = "") -> PydanticCustomError:
-    """An error pydantic carries to the parser with the place it belongs to."""
-    return PydanticCustomError("flow", "{message}", {"message": message, "hint": hint})
+def fault(message: str, hint: str = "", at: tuple[str, ...] = ()) -> PydanticCustomError:
+    """An error pydantic carries to the parser with the place it belongs to.
+
+    `at`: the key further down that is at fault, where a part is judged as a whole.
+    """
+    return PydanticCustomError("flow", "{message}", {"message": message, "hint": hint, "at": at})
 
 
 def closest(word: str, known: list[str]) -> str:

@@ -131,20 +131,29 @@ class Hours(Part):
 
     @model_validator(mode="after")
     def _no_overlap(self) -> Self:
-        days = [day for key in self.weekly for day in days_of(key)]
-        if len(days) != len(set(days)):
-            twice = next(day for day in days if days.count(day) > 1)
-            raise fault(f"{DAYS[twice]} is given twice", "give each day once")
+        given: dict[int, str] = {}
+        for key in self.weekly:
+            for day in days_of(key):
+                if day in given:
+                    raise fault(f"{DAYS[day]} is given twice", "give each day once", ("weekly", key))
+                given[day] = key
         week = sorted(self._week())
-        wrapped = [*week, *([Span(week[0].start_min + 7 * _DAY_MIN, 0)] if week else [])]
-        if any(a.end_min > b.start_min for a, b in pairwise(wrapped)):
-            raise fault("these hours overlap", "hours that go on after midnight run into the next day's")
+        if not week:
+            return self
+        first, key = week[0]
+        wrapped = [*week, (Span(first.start_min + 7 * _DAY_MIN, 0), key)]
+        for (before, _), (after, key) in pairwise(wrapped):
+            if before.end_min > after.start_min:
+                hint = "hours that go on after midnight run into these"
+                raise fault("these hours overlap", hint, ("weekly", key))
         return self
 
-    def _week(self) -> Iterator[Span]:
+    def _week(self) -> Iterator[tuple[Span, str]]:
+        """Every range of the week, with the key that it stands under."""
         for key, spans in self.weekly.items():
             for day in days_of(key):
-                yield from (Span(s.start_min + day * _DAY_MIN, s.end_min + day * _DAY_MIN) for s in spans)
+                for span in spans:
+                    yield Span(span.start_min + day * _DAY_MIN, span.end_min + day * _DAY_MIN), key
 
     def spans_on(self, day: date) -> tuple[Span, ...]:
         """The ranges that begin on a date."""

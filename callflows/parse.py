@@ -53,7 +53,7 @@ _WORDING: Mapping[str, tuple[str, str]] = {
     "greater_than": ("is too small", "more than {gt}"),
     "enum": ("is not one of the words allowed here", "one of {expected}"),
     "literal_error": ("is not one of the words allowed here", "one of {expected}"),
-    "union_tag_invalid": ("is not a kind of node", "one of {expected_tags}"),
+    "union_tag_invalid": ("is not a kind of node", ""),
     "union_tag_not_found": ("`type` is missing", f"one of {', '.join(KINDS)}"),
 }
 """Our words for pydantic's error types: the fault and how to mend it, filled in from the error's context."""
@@ -184,20 +184,30 @@ def _worth_telling(errors: list[ErrorDetails]) -> Iterator[ErrorDetails]:
 
 def _told(document: Document, error: ErrorDetails) -> FlowFault:
     """One of pydantic's errors in our words, at its place."""
-    kind, path, context = error["type"], error["loc"], error.get("ctx", {})
+    kind, context = error["type"], error.get("ctx", {})
+    path, fields = _without_tag(document, error["loc"]), error["loc"][:-1]
     last = short(str(path[-1])) if path else ""
     if kind == "missing":
         return document.fault(path, f"`{last}` is missing", at_key=True)
     if kind == "extra_forbidden":
         return document.fault(
-            path, f"`{last}` is not known here", closest(last, _fields_at(path[:-1])), at_key=True
+            path, f"`{last}` is not known here", closest(last, _fields_at(fields)), at_key=True
         )
     if kind == "flow":
-        return document.fault(path, error["msg"], str(context.get("hint", "")), at_key=last == "[key]")
+        within = context.get("at", ())
+        is_key = last == "[key]" or bool(within)
+        return document.fault((*path, *within), error["msg"], str(context.get("hint", "")), at_key=is_key)
     if kind == "union_tag_invalid":
-        path = (*path, "type")
+        hint = closest(str(context["tag"]), list(KINDS))
+        return document.fault((*path, "type"), _WORDING[kind][0], hint)
     message, hint = _WORDING.get(kind, (error["msg"], ""))
-    return document.fault(path, message, hint.format(**context))
+    return document.fault(path, message, hint.format(**context), at_key=kind == "union_tag_not_found")
+
+
+def _without_tag(document: Document, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """As the file has it: a node's kind is a step of pydantic's, and may be called as one of the node's keys is."""
+    is_tagged = len(path) > 2 and path[0] == "nodes" and path[2] == document.at("nodes", path[1], "type")
+    return (*path[:2], *path[3:]) if is_tagged else path
 
 
 def _fields_at(path: tuple[str | int, ...]) -> list[str]:

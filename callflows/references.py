@@ -41,7 +41,7 @@ def _kinds_of_name(document: Document) -> Iterator[tuple[str, Named, list[str]]]
     languages = [own if isinstance(own, str) else "en-US", *document.mapping("languages")]
     folded = [each.casefold() for each in languages]
     spoken = ((path, tag) for path, tag in _from_nodes(document, "LANGUAGES") if tag.casefold() not in folded)
-    yield "node", _links(document), nodes
+    yield "node", _links(document) if nodes else iter(()), nodes
     yield "transfer target", _targets(document), targets
     yield "schedule", schedules(document), hours
     yield "rota", rotas(document), list(document.mapping("rotas"))
@@ -115,8 +115,17 @@ def texts_of(value: Any) -> list[str]:
 
 def _in_texts(document: Document) -> Named:
     """Every `{slot}` of the nodes' texts."""
+    for path, text in single_texts(document):
+        yield from ((path, name) for name in sorted(slots_in([text])))
+
+
+def single_texts(document: Document) -> Named:
+    """Every text of the nodes and tools by itself, those of a mapping by language too."""
     for path, value in texts_at(document):
-        yield from ((path, name) for name in sorted(slots_in(texts_of(value))))
+        if isinstance(value, dict):
+            yield from (((*path, tag), text) for tag, text in value.items() if isinstance(text, str))
+        elif isinstance(value, str):
+            yield path, value
 
 
 def texts_at(document: Document) -> Iterator[tuple[Path, Any]]:
@@ -173,7 +182,7 @@ def _start(document: Document) -> Iterator[FlowFault]:
         kind = _kind(document, name)
         if kind is not None and not kind.CAN_START:
             message = f"a call cannot start at `{short(name)}`: nobody would talk"
-            yield document.fault(path, message, "name a node of type talk")
+            yield document.fault(path, message, "name a node that speaks or waits, like talk, menu or say")
 
 
 def _unreachable(document: Document) -> Iterator[FlowFault]:
@@ -190,10 +199,22 @@ def _unreachable(document: Document) -> Iterator[FlowFault]:
         if name is not None and name not in reached:
             reached.add(name)
             ahead.extend(_meant(to, nodes) for _, to in _of_node(document, name, "LINKS"))
-    for name in nodes:
-        if name not in reached:
-            hint = "add an exit that goes to it, or take it out"
-            yield document.fault(("nodes", name), f"nothing leads to `{short(name)}`", hint, at_key=True)
+    lost = {
+        name: [to for _, to in _of_node(document, name, "LINKS")] for name in nodes if name not in reached
+    }
+    for name in _first_of(lost):
+        hint = "add an exit that goes to it, or take it out"
+        yield document.fault(("nodes", name), f"nothing leads to `{short(name)}`", hint, at_key=True)
+
+
+def _first_of(lost: Mapping[str, list[str]]) -> Iterator[str]:
+    """Of nodes that nothing leads to those from which the others are reached: with them in, all are."""
+    covered: set[str] = set()
+    led_to = {to for name, links in lost.items() for to in links if to != name}
+    for name in [*(each for each in lost if each not in led_to), *lost]:
+        if name not in covered:
+            covered |= _reached([name], lost)
+            yield name
 
 
 def _circles(document: Document) -> Iterator[FlowFault]:

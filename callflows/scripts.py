@@ -104,12 +104,16 @@ def script_files(path: Path) -> list[Path]:
     return sorted(path.glob("*.test.yaml")) if path.is_dir() else [path]
 
 
+def _why(error: OSError | ValueError) -> str:
+    return error.strerror or "" if isinstance(error, OSError) else "is not UTF-8 text"
+
+
 def run_script(path: Path) -> list[TestResult]:
     """Run one script. Raises: `FlowErrors` for a script, or its flow, that cannot be read."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise FlowErrors([FlowFault(str(path), 1, 1, f"cannot be read: {type(error).__name__}")]) from None
+        raise FlowErrors([FlowFault(str(path), 1, 1, f"cannot be read: {_why(error)}")]) from None
     document, faults = read_document(text, str(path))
     script = _parsed(document, faults)
     business = _business(path, script.flow)

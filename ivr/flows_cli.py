@@ -1,39 +1,29 @@
 """`ivr flows`: what a business's owner does with flow files. Nothing here needs a network or a database."""
 
 import contextlib
-import json
-from datetime import datetime
+from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
-from zoneinfo import ZoneInfo
 
 import typer
 from rich.console import Console
 
-from callflows.away import Came
 from callflows.check import check_paths
-from callflows.conversation import Conversation, Reaction, where
 from callflows.diagram import differences, mermaid
-from callflows.engine import HangUp, Leave, Moment, Moved, Order, Say, SetHours, Told, Transfer, UseTool
 from callflows.faults import FlowErrors
-from callflows.fields import e164
 from callflows.model import Business
 from callflows.parse import read_files
 from callflows.reference import reference
 from callflows.schema import json_schema
-from callflows.scripts import TestResult, local_time, run_script, script_files
+from callflows.scripts import TestResult, run_script, script_files
 from ivr.errors import CallthreadError, ConfigError
+from ivr.flow_terminal import Terminal, moment_of
 from ivr.foundations import flow_folder
 from ivr.settings import ModelSource, Settings
 
 flows_app = typer.Typer(help="Call flows: one YAML file for each business.", no_args_is_help=True)
 out = Console(highlight=False)
-
-_HELP = (
-    "Type what the caller says, or keys (0-9 * #). Empty line: silence. /call NAME {JSON}: the model's function. "
-    "/answer {JSON}, /fail: what the tool comes to that is awaited. "
-    "/result busy: what came of a transfer. /quit"
-)
 
 
 def _print(text: str) -> None:
@@ -64,8 +54,10 @@ def _business(flow: str) -> Business:
         return found[0]
     if errors:
         raise FlowErrors(errors)
-    known = ", ".join(p.business.id for p in files if p.business is not None)
-    raise CallthreadError(f"there is no flow {flow!r}: name a .yaml file, or one of {known}")
+    known = [p.business.id for p in files if p.business is not None]
+    near = get_close_matches(flow, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"name a .yaml file, or one of {', '.join(known)}"
+    raise CallthreadError(f"there is no flow {flow!r}: {hint}")
 
 
 @flows_app.command("check")
@@ -144,7 +136,9 @@ def simulate(
     at: Annotated[
         str, typer.Option(help="When: 2026-12-24T09:30, local at the business; default: now.")
     ] = "",
-    from_: Annotated[str, typer.Option("--from", help="The caller's number; default: withheld.")] = "",
+    from_: Annotated[
+        str, typer.Option("--from", help="The caller's number, like +12025550143; default: withheld.")
+    ] = "",
     script: Annotated[Path | None, typer.Option(help="A *.test.yaml to run and compare instead.")] = None,
 ) -> None:
     """Try a flow in the terminal by typing words and keys; no network, no model. Secrets are masked.
@@ -154,83 +148,15 @@ def simulate(
     if script is not None:
         raise typer.Exit(1 if sum(_told(result) for result in run_script(script)) else 0)
     business = _business(flow)
-    call = Conversation(business, _moment(business, at, from_))
-    _print(_HELP)
-    _react(call, call.begin())
-    while not call.state.ended or call.state.is_away():
+    moment = moment_of(business, at, from_)
+    Terminal(business, moment, _print).run(_lines())
+
+
+def _lines() -> Iterator[str]:
+    """What is typed, until Ctrl-D or Ctrl-C."""
+    while True:
         try:
-            line = input("> ").strip()
-        except EOFError:
-            break
-        if line == "/quit":
-            break
-        _react(call, _typed(call, line))
-
-
-def _moment(business: Business, at: str, caller: str) -> Moment:
-    try:
-        now = local_time(at, business.timezone) if at else datetime.now(ZoneInfo(business.timezone))
-    except ValueError:
-        raise CallthreadError("--at: not a time; like 2026-12-24T09:30") from None
-    number = e164(caller) if caller else None
-    if caller and number is None:
-        raise CallthreadError("--from: not a telephone number in international form; like +12025550143")
-    return Moment(now, number)
-
-
-def _typed(call: Conversation, line: str) -> Reaction:
-    if line.startswith("/call "):
-        name, _, arguments = line.removeprefix("/call ").strip().partition(" ")
-        return call.call(name, arguments)
-    if line == "/fail":
-        return call.answer(None, is_failed=True)
-    if line.startswith("/answer"):
-        try:
-            return call.answer(json.loads(line.removeprefix("/answer")))
-        except ValueError:
-            return Reaction(refusal='not JSON; like /answer {"free": true}')
-    if line.startswith("/result "):
-        word = line.removeprefix("/result ").strip()
-        if word not in set(Came):
-            _print(f"  /result is one of {', '.join(Came)}")
-            return Reaction()
-        return call.result(Came(word))
-    if not line:
-        return call.wait()
-    return call.press(line) if set(line) <= set("0123456789*#") else call.say(line)
-
-
-def _react(call: Conversation, reaction: Reaction) -> None:
-    if reaction.refusal:
-        _print(f"  refused: {reaction.refusal}")
-    for action in reaction.actions:
-        match action:
-            case Moved(node):
-                _print(f"  -> {node}")
-            case Say(text, audio):
-                _print(f"  says: {text}{f' ({audio})' if audio else ''}")
-            case Transfer(target, number, say):
-                _print(f"  says: {say or '(connecting)'}\n  transfers to {target}, {number}")
-            case Leave(say):
-                _print(f"  says: {say}\n  leaves the call to the telephone network ({call.state.ended})")
-            case Order(_, kind, to, text, due):
-                _print(f"  orders {kind} to {to}{f' at {due}' if due else ''}{f': {text}' if text else ''}")
-            case HangUp(say):
-                _print(f"  says: {say or '(goodbye)'}\n  hangs up")
-            case UseTool(_, tool):
-                _print(
-                    f"  uses the tool {tool}; nothing is sent: /answer {{JSON}} or /fail says what comes of it"
-                )
-            case SetHours(schedule, is_open, until):
-                state = {True: "open", False: "closed", None: "as in the file"}[is_open]
-                _print(f"  sets {schedule}: {state}, until {until:%Y-%m-%d %H:%M}")
-            case Told(name, _, output):
-                _print(f"  the model is told what {name} came to: {output}")
-            case _:
-                _print("  the model begins to speak")
-    if not reaction.actions and not reaction.refusal and call.offered():
-        _print("  (the model answers; /call lets it use a function)")
-    slots = ", ".join(f"{name}={value}" for name, value in call.slots().items())
-    offered = ", ".join(call.offered())
-    may = f" functions: {offered}" if offered else ""
-    _print(f"  [{where(call.state)}]{f' {slots}' if slots else ''}{may}")
+            yield input("> ")
+        except (EOFError, KeyboardInterrupt):
+            out.print()
+            return

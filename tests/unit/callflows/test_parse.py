@@ -133,7 +133,7 @@ def test_a_language_tag_is_put_in_its_usual_form() -> None:
         ("start: main", "language: english\nstart: main", (13, 11), "not a language tag"),
         ("start: main", "version: 2\nstart: main", (13, 10), "is too large"),
         ("type: hangup", "type: hang-up", (30, 15), "is not a kind of node"),
-        ("type: hangup, ", "", (30, 8), "`type` is missing"),
+        ("type: hangup, ", "", (30, 3), "`type` is missing"),
         ("{to: bye, when: the caller is done}", "{to: bye}", (22, 7), "`when` is missing"),
     ],
 )
