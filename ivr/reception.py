@@ -33,13 +33,13 @@ from ivr.registry import Registry
 from ivr.remembering import Claim, Prices, StoreJournal, StoreRecall, in_our_terms, trust_of
 from ivr.shelf import Flows
 from ivr.spending import Budgets, Meter
-from ivr.spooling import LATE, Spool
+from ivr.spooling import Spool
 from ivr.telemetry import LineFigures
 from ivr.voicebook import VoiceBook
 from ivr.wire.tokens import Grant
 from ivr.wire.twilio import StartInfo
 from memory.calls import CallRow
-from memory.model import Charge, Owner, Trust
+from memory.model import LATE_NO, Charge, Owner, Trust
 from memory.service import CallMemory, Memory
 from memory.store import Store
 from memory.strategies import Policy, StrategyName
@@ -302,7 +302,7 @@ class Reception:
             was_transferred=flow.trip.no > 0,
             resumed=restored.resumed,
             exchange_no=max(
-                restored.exchange_no, await self._parts.store.next_exchange_no(row.call_sid, LATE)
+                restored.exchange_no, await self._parts.store.next_exchange_no(row.call_sid, LATE_NO)
             ),
             speed=restored.speed,
             silence_ms=restored.silence_ms,

@@ -7,9 +7,10 @@ folder replays it. One file a stream; the lock on a file says that its writer li
 import asyncio
 import fcntl
 import hashlib
+import math
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +25,8 @@ from memory.model import CallSnapshot, Charge, EndedBy, Exchange, Trust
 
 LIMIT_BYTES = 1 << 30
 """About 35 hours of calls with their audio. What does not fit waits in memory, as it would without a spool."""
+COUNT_EVERY_S = 10.0
+"""How long what other workers write and replay in the same folder may go uncounted."""
 SUFFIX = ".jsonl"
 
 log = structlog.get_logger()
@@ -45,9 +48,10 @@ class StreamHeader(msgspec.Struct, frozen=True):
 
 
 class ExchangeLine(msgspec.Struct, frozen=True, tag="exchange"):
-    """A finished exchange, audio and all."""
+    """A finished exchange, audio and all. `at`: when it was finished."""
 
     exchange: Exchange
+    at: datetime | None = None
 
 
 class SnapshotLine(msgspec.Struct, frozen=True, tag="snapshot"):
@@ -151,25 +155,41 @@ class SpoolFile:
 class SpoolFolder:
     """The files, and how much they may hold together."""
 
-    def __init__(self, folder: Path, limit_bytes: int = LIMIT_BYTES) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        limit_bytes: int = LIMIT_BYTES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`clock`: seconds, from any start."""
         self._folder = folder
         self._limit_bytes = limit_bytes
+        self._clock = clock
         self._guard = asyncio.Lock()
+        self._used_bytes = 0
+        self._counted_at = -math.inf
 
     @asynccontextmanager
     async def room(self) -> AsyncIterator[Path]:
         """The folder, while there is room for one more line. Raises: `StorageUnavailable` when it is full."""
         async with self._guard:
-            used = await asyncio.to_thread(self._used_bytes)
-            if used >= self._limit_bytes:
-                raise StorageUnavailable(f"the spool is full ({used} bytes)")
+            is_full = self._used_bytes >= self._limit_bytes  # unless something was replayed since
+            if is_full or self._clock() - self._counted_at >= COUNT_EVERY_S:
+                self._used_bytes = await asyncio.to_thread(self._count_bytes)
+                self._counted_at = self._clock()
+            if self._used_bytes >= self._limit_bytes:
+                raise StorageUnavailable(f"the spool is full ({self._used_bytes} bytes)")
             yield self._folder
+
+    def wrote(self, size_bytes: int) -> None:
+        """A line was added by this process."""
+        self._used_bytes += size_bytes
 
     def paths(self) -> list[Path]:
         """The files, oldest first."""
         return sorted(self._folder.glob(f"*{SUFFIX}"))
 
-    def _used_bytes(self) -> int:
+    def _count_bytes(self) -> int:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         used = 0
         for path in self.paths():

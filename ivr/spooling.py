@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -23,15 +24,13 @@ from ivr.spool import (
 )
 from memory import errors as faults
 from memory.calls import CallStatus
-from memory.model import CallSnapshot, Charge, EndedBy, Exchange, Owner
+from memory.model import LATE_NO, CallSnapshot, Charge, EndedBy, Exchange, Owner
 from memory.service import Memory
 from memory.store import Store
 
 DATABASE_WAIT_S = 1.5
 """A write that takes longer goes to the disk; should it have been made all the same, the replay changes nothing."""
 REPLAY_EVERY_S = 1.0
-LATE = 100_000
-"""Added to the number of an exchange whose call went on elsewhere meanwhile, with numbers of its own."""
 
 NOT_AGAIN = (faults.MemoryFault, msgspec.MsgspecError, ValueError)
 """What a line that is tried again would raise again."""
@@ -52,7 +51,7 @@ class Replay:
     async def write(self, line: Line) -> None:
         """Raises: `StorageUnavailable`. What a newer stream has made void is left out, but for what was said."""
         if isinstance(line, ExchangeLine):
-            line = ExchangeLine(replace(line.exchange, is_late=True))
+            line = ExchangeLine(replace(line.exchange, is_late=True, spoken_at=line.at))
         try:
             await write_to(self._journal, line)
         except CallTakenOver:
@@ -66,7 +65,7 @@ class Replay:
                     return  # that write was made all the same: only its answer never came
         except CallTakenOver:
             return
-        late = replace(self._prices.priced(exchange), exchange_no=LATE + exchange.exchange_no)
+        late = replace(self._prices.priced(exchange), exchange_no=LATE_NO + exchange.exchange_no)
         try:
             async with in_our_terms():
                 await self._memory.commit(self.claim.owner, late)
@@ -77,7 +76,7 @@ class Replay:
 async def write_to(journal: Journal, line: Line) -> None:
     """Make the write that a line stands for."""
     match line:
-        case ExchangeLine(exchange):
+        case ExchangeLine(exchange=exchange):
             await journal.commit_exchange(exchange)
         case SnapshotLine(snapshot):
             await journal.save_snapshot(snapshot)
@@ -105,7 +104,7 @@ class SpooledJournal:
 
     async def commit_exchange(self, exchange: Exchange) -> None:
         """See the port; *accepted* also once it is on disk."""
-        await self._write(ExchangeLine(exchange))
+        await self._write(ExchangeLine(exchange, datetime.now(UTC)))
 
     async def charge(self, charge: Charge) -> None:
         """See the port."""
@@ -153,7 +152,7 @@ class SpooledJournal:
                 if self._file is None:
                     self._file = await asyncio.to_thread(SpoolFile.create, folder, self._header())
                     log.warning("journal_on_disk")
-                await asyncio.to_thread(self._file.append, line)
+                self._folder.wrote(await asyncio.to_thread(self._file.append, line))
         except OSError as error:
             raise StorageUnavailable(f"the spool cannot be written: {error.strerror}") from error
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.kinds import table_of, wanted_by
-from memory.model import Access, Page, Trust
+from memory.model import Access, Page, Trust, is_since
 from memory.scan import CallerScan, Cosines, Ints, Terms
 
 TERM_BYTES = 4
@@ -152,7 +152,7 @@ class CallerPages:
         numbers = {self._calls[call_id] for call_id in call_ids if call_id in self._calls}
         mine = np.flatnonzero(np.isin(self._columns.calls, list(numbers)))
         pages = self.pages(self._columns.page_ids[mine].tolist())
-        pages.sort(key=lambda page: (-back[page.call_id], page.exchange_no))
+        pages.sort(key=lambda page: (-back[page.call_id], page.created_at, page.exchange_no))
         return pages[-count:]
 
 
@@ -191,7 +191,12 @@ class _Columns:
         past = (
             np.where(is_resumed, access.resumed, access.older) & (self.trust <= limit) & (self.trust >= least)
         )
-        return np.asarray(np.where(is_own, self.numbers >= access.since_no, past), np.bool_)
+        counts = np.array(
+            [is_since(number, access.since_no) for number in self.numbers[is_own].tolist()], np.bool_
+        )
+        seen = np.asarray(past, np.bool_)
+        seen[is_own] = counts
+        return seen
 
     def only(self, mask: NDArray[np.bool_]) -> "_Columns":
         """These rows."""

@@ -5,6 +5,9 @@ from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import Any
 
+LATE_NO = 100_000
+"""Added to the number of an exchange whose call went on elsewhere meanwhile, with numbers of its own."""
+
 
 class Form(StrEnum):
     """The forms a page can take in a window, best first (paper, section on projection)."""
@@ -76,6 +79,11 @@ class Access:
 ALL_OF_IT = Access()
 
 
+def is_since(exchange_no: int, since_no: int) -> bool:
+    """Whether an exchange of the call counts from that number on; a late one was before it, whenever it was."""
+    return since_no <= 1 or since_no <= exchange_no < LATE_NO
+
+
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """One finished exchange, as it was heard: the caller's turn and the part of the reply that was played.
@@ -100,6 +108,8 @@ class Exchange:
     """At which it was spoken."""
     is_late: bool = False
     """It comes from the disk, long after it was spoken."""
+    spoken_at: datetime | None = None
+    """When it was finished, if it is late and this is known."""
 
 
 @dataclass(frozen=True, slots=True)

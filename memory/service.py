@@ -19,7 +19,7 @@ from memory.embed import Embedder, has_words
 from memory.errors import StorageFault, StorageUnavailable
 from memory.focus import focus, stems
 from memory.fusion import FusionWeights, load_weights, utterance_logits
-from memory.model import ALL_OF_IT, Access, CallSnapshot, Exchange, Owner, Page, Window
+from memory.model import ALL_OF_IT, Access, CallSnapshot, Exchange, Owner, Page, Window, is_since
 from memory.parties import Parties
 from memory.project import Candidate, fit_facts, project
 from memory.searched import Searched, best, found_in
@@ -148,7 +148,7 @@ class Memory:
             searched = await self._searched(owner, call_id, resumed_from, parties, query, policy, access)
         else:
             own = await self._store.recent_pages(owner, call_id, RECENT_PAGES)
-            pages = [page for page in own if page.exchange_no >= access.since_no]
+            pages = [page for page in own if is_since(page.exchange_no, access.since_no)]
             facts = await self._facts_for_nobody(owner.business_id, parties.without_names(query), policy)
             searched = Searched(pages, pages, {}, False, CallerPages(), facts)
         recent = searched.recent
@@ -354,7 +354,7 @@ class CallMemory:
         return await self._memory.commit(self._owner, exchange, epoch=epoch, snapshot=snapshot)
 
     def _own_window(self, live_items: tuple[str, ...], access: Access) -> Window:
-        own = [page for page in self._own if page.exchange_no >= access.since_no]
+        own = [page for page in self._own if is_since(page.exchange_no, access.since_no)]
         latest = set(range(len(own) - self._policy.audio_turns, len(own)))
         candidates = [
             Candidate(page, float(rank), rank in latest and page.user_item_id in live_items)

@@ -133,7 +133,7 @@ class PageStore(Database):
                 pages.c.business_id == owner.business_id,
                 pages.c.caller.is_not_distinct_from(owner.caller or None),
             )
-            .order_by(chain.c.back, pages.c.exchange_no.desc())
+            .order_by(chain.c.back, pages.c.created_at.desc(), pages.c.exchange_no.desc())
             .limit(n)
         )
         return list(reversed(await self._pages(owner.business_id, query)))
@@ -301,4 +301,12 @@ def _page_values(owner: Owner, exchange: Exchange, audio: AudioPaths) -> dict[st
         "states": clean_json(exchange.states),
         "text_config": func.memory_config(configuration_of(exchange.language)),
         "trust": int(exchange.trust),
+        **_written_at(exchange),
     }
+
+
+def _written_at(exchange: Exchange) -> dict[str, Any]:
+    """A late page's place is where it was spoken; never after now, however wrong the worker's clock was."""
+    if exchange.spoken_at is None:
+        return {}
+    return {"created_at": func.least(exchange.spoken_at, func.now())}

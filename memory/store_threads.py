@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Float, Select, cast, func, insert, select, update
+from sqlalchemy import Float, Select, cast, func, insert, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -230,9 +230,10 @@ async def _thread_before(connection: AsyncConnection, stored: StoredPage) -> lis
             pages.c.business_id == stored.owner.business_id,
             pages.c.caller == stored.owner.caller,
             pages.c.call_id == stored.page.call_id,
-            pages.c.exchange_no < stored.page.exchange_no,
+            tuple_(pages.c.created_at, pages.c.exchange_no)
+            < tuple_(stored.page.created_at, stored.page.exchange_no),
         )
-        .order_by(pages.c.exchange_no.desc())
+        .order_by(pages.c.created_at.desc(), pages.c.exchange_no.desc())
         .limit(1)
     )
     return [ThreadLink(row.thread_id, 1.0) for row in await connection.execute(query)]

@@ -36,7 +36,7 @@ class TurnStore(Database):
                 pages.c.caller.is_not_distinct_from(owner.caller or None),
                 pages.c.call_id == call_sid,
             )
-            .order_by(pages.c.exchange_no)
+            .order_by(pages.c.created_at, pages.c.exchange_no)
         )
         async with self.transaction(owner.business_id) as connection:
             return [

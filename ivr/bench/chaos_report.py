@@ -9,8 +9,8 @@ from typing import Any
 from ivr.bench.chaos import Failure, Run, World, heard_numbers, is_lost
 from ivr.bench.chaos_world import WorkerProcess
 from ivr.phone.record import CallRecord
-from ivr.spooling import LATE
 from memory.calls import CallStatus
+from memory.model import LATE_NO
 from memory.store import Store
 
 SETTLE_S = 60.0
@@ -113,7 +113,7 @@ def figures(place: World, runs: list[Run], pages: dict[int, Pages], left: list[L
 def _lost(place: World, run: Run, pages: Pages) -> int:
     sid = place.tally.records[run.no].call_sid
     accepted = {no for call, no in place.tally.accepted if call == sid}
-    return len([no for no in accepted if no not in pages.numbers and no + LATE not in pages.numbers])
+    return len([no for no in accepted if no not in pages.numbers and no + LATE_NO not in pages.numbers])
 
 
 def _misdirected(place: World, run: Run, in_pages: Counter[int]) -> int:

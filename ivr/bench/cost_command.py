@@ -1,6 +1,5 @@
 """`ivr bench cost` on the command line: table, JSON, CSV, plot, and whether the goals hold."""
 
-import asyncio
 import csv
 import io
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from ivr.bench.cost import Assumptions, Row, slope_share_per_h
 from ivr.bench.cost_run import HISTORY_MIN, Equal, Growth, Plan, grow, joined, said_min
 from ivr.bench.locomo import Dialogue, load_dialogues
 from ivr.bench.memory_world import memory_world
+from ivr.bench.running import run
 from memory.costs import PRICES, is_estimate
 from memory.strategies import StrategyName
 
@@ -80,7 +80,7 @@ def cost(
     observe.configure("error", "console")
     given = Assumptions(model, prefix_tokens=prefix, second_share=second_share, retry_share=retry_share)
     plan = Plan(tuple(sorted(history or HISTORY_MIN)), budget, questions, given=given)
-    growth = asyncio.run(_grow(load_dialogues(dataset) if dataset else [], plan, keep))
+    growth = run(_grow(load_dialogues(dataset) if dataset else [], plan, keep))
     goals = goals_of(growth)
     if json is not None:
         json.write_bytes(msgspec.json.format(msgspec.json.encode(as_json(growth, goals, plan))))

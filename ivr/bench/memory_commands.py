@@ -1,9 +1,8 @@
 """`ivr bench recall`: the memory's benches on the command line."""
 
-import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 import msgspec
 import typer
@@ -18,11 +17,11 @@ from ivr.bench.memory_world import Step, memory_world
 from ivr.bench.overhead import STAGES, Overhead, fill, measure
 from ivr.bench.recall import Answer, ask, ask_all, examples_of, remember_all, scores
 from ivr.bench.recall_report import as_csv, as_jsonl, as_svg, table
+from ivr.bench.running import run
 from ivr.errors import CallthreadError
 from memory.fusion import FusionWeights, cues
 from memory.strategies import StrategyName
 
-T = TypeVar("T")
 out = Console(highlight=False)
 
 BUDGETS = [1_500, 3_000]
@@ -75,12 +74,12 @@ def recall(
     observe.configure("error", "console")
     dialogues = load_dialogues(dataset, variant)
     if fit_to is not None:
-        weights = _run(_fit(dialogues, dataset.name, keep))
+        weights = run(_fit(dialogues, dataset.name, keep))
         fit_to.write_text(as_toml(weights), encoding="utf-8")
         out.print(f"Weights of all {len(dialogues)} dialogues: {fit_to}", soft_wrap=True)
         return
     budgets = [*(budget or ()), *(more_budgets or ())] or BUDGETS
-    answers = _run(_ask(dialogues, budgets, strategy or list(StrategyName), keep, spoken=audio))
+    answers = run(_ask(dialogues, budgets, strategy or list(StrategyName), keep, spoken=audio))
     found = scores(answers)
     title = f"{dataset.name}, {variant}{', audio' if audio else ''}: {len(dialogues)} dialogues"
     if dump is not None:
@@ -110,7 +109,7 @@ def overhead(
     """
     observe.configure("error", "console")
     sizes = [*(size or ()), *(more_sizes or ())] or [100, 1_000, 10_000]
-    found = _run(_overhead(sizes, pages, turns, calls, keep))
+    found = run(_overhead(sizes, pages, turns, calls, keep))
     if json is not None:
         report = {"table_pages": pages, "pages": found[1], "at_once": {str(calls): found[calls]}}
         json.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
@@ -203,7 +202,3 @@ def _stepper(progress: Progress, dialogues: Sequence[Dialogue]) -> Step:
             progress.console.print(f"{what}: {done} of {total}")
 
     return tell
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(work)

@@ -63,19 +63,34 @@ async def memory_world(
     folder = folder or Settings.load().data_dir
     with tempfile.TemporaryDirectory(prefix="callthread-bench-") as made:
         root = Path(made)
-        cluster = EmbeddedPostgres(UNSAFE)
-        try:
-            url = await asyncio.to_thread(cluster.start, root)
-            await asyncio.to_thread(migrate.upgrade, url, migrations(), SERVICE_ROLE)
-        except (faults.ClusterFault, faults.StorageUnavailable) as error:
-            raise CallthreadError(f"the bench's database: {error}") from error
-        store = Store(cluster.service_url)
-        try:
-            async with _embedder(folder, model, vectors_kept) as embedder:
+        async with _database(root) as (url, service_url), _embedder(folder, model, vectors_kept) as embedder:
+            store = Store(service_url)
+            try:
                 yield MemoryWorld(url, store, AudioStore(f"file://{root}/audio"), embedder)
-        finally:
-            await store.close()
-            await asyncio.to_thread(cluster.stop)
+            finally:
+                await store.close()
+
+
+@contextlib.asynccontextmanager
+async def _database(root: Path) -> AsyncIterator[tuple[str, str]]:
+    """The URLs of the owner and of the service's role. Whatever ends the block, the server is stopped."""
+    cluster = EmbeddedPostgres(UNSAFE)
+    starting = asyncio.ensure_future(asyncio.to_thread(_start, cluster, root))
+    try:
+        # A thread cannot be cancelled: it is waited for, so that there is no server after the stop.
+        url = await asyncio.shield(starting)
+        yield url, cluster.service_url
+    except (faults.ClusterFault, faults.StorageUnavailable) as error:
+        raise CallthreadError(f"the bench's database: {error}") from error
+    finally:
+        await asyncio.wait([starting])
+        await asyncio.to_thread(cluster.stop)
+
+
+def _start(cluster: EmbeddedPostgres, root: Path) -> str:
+    url = cluster.start(root)
+    migrate.upgrade(url, migrations(), SERVICE_ROLE)
+    return url
 
 
 @contextlib.asynccontextmanager

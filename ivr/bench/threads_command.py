@@ -1,6 +1,5 @@
 """`ivr bench threads` on the command line: table, JSON, plot, and the profile for the model."""
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +15,7 @@ from ivr import observe
 from ivr.bench.chart import Axis, line_chart
 from ivr.bench.locomo import Dialogue, load_dialogues
 from ivr.bench.memory_world import memory_world
+from ivr.bench.running import run
 from ivr.bench.threads import Talk, Threading, best_of, measure, profile_of
 from ivr.errors import CallthreadError
 from memory.embed import Embedder, chunks
@@ -44,7 +44,7 @@ def threads(
     Example: ivr bench threads --dataset locomo-dev.json --model BAAI/bge-small-en-v1.5 --plot threads.svg
     """
     observe.configure("error", "console")
-    name, talks = asyncio.run(_talks(load_dialogues(dataset), model, keep))
+    name, talks = run(_talks(load_dialogues(dataset), model, keep))
     rows = [measure(talks, profile_of(link)) for link in LINKS]
     best = best_of(rows)
     if json is not None:

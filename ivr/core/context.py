@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from callflows import engine
 from ivr.core.commands import AssistantText, InputItem, ItemRef, SystemText, UserText
 from ivr.core.records import FinishedExchange, Turn
-from memory.model import Form, Window, WindowEntry
+from memory.model import LATE_NO, Form, Window, WindowEntry
 
 LESS_SURE = (
     "Said when it was less sure who called. Where it differs from what stands above, that above holds:"
@@ -22,6 +22,10 @@ class Opening:
 
     text: str
     before_no: int = 1
+
+    def is_after(self, exchange_no: int) -> bool:
+        """An exchange that came late was said on a line before this one."""
+        return exchange_no < self.before_no or exchange_no >= LATE_NO
 
 
 def _record(entry: WindowEntry) -> Iterator[str]:
@@ -81,12 +85,12 @@ def _history(
         yield UserText(engine.as_data("\n".join(["From earlier calls of this number:", *lines])))
     ours = [e for e in used if e.page.call_id == call_id]
     for entry in ours:
-        if entry.page.exchange_no < opening.before_no:
+        if opening.is_after(entry.page.exchange_no):
             yield from _page_items(entry, live_items)
     if opening.text:
         yield AssistantText(opening.text)
     for entry in ours:
-        if entry.page.exchange_no >= opening.before_no:
+        if not opening.is_after(entry.page.exchange_no):
             yield from _page_items(entry, live_items)
 
 

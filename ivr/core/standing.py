@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from callflows.model import EXTENTS, Extent, MemoryUse
-from memory.model import Access, Trust, Window
+from memory.model import Access, Trust, Window, is_since
 
 PIN_TRIES = 3
 """So many wrong PINs, and none counts any more in this call."""
@@ -133,6 +133,6 @@ def shown(window: Window, call_id: str, since_no: int, *, past: bool) -> Window:
     entries = tuple(
         entry
         for entry in window.entries
-        if (entry.page.exchange_no >= since_no if entry.page.call_id == call_id else past)
+        if (is_since(entry.page.exchange_no, since_no) if entry.page.call_id == call_id else past)
     )
     return replace(window, entries=entries, threads=(), covers=())

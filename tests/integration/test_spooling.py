@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NoReturn
 
@@ -10,13 +11,13 @@ import pytest
 from ivr.core.commands import EndReason
 from ivr.remembering import Claim, Prices, StoreJournal
 from ivr.spool import SpoolFolder
-from ivr.spooling import LATE, Spool, SpooledJournal
+from ivr.spooling import Spool, SpooledJournal
 from memory.audio_store import AudioStore
 from memory.calls import CallRow, CallStatus
 from memory.errors import StorageUnavailable
-from memory.model import CallSnapshot, EndedBy, Exchange, Owner, Page
+from memory.model import LATE_NO, Access, CallSnapshot, EndedBy, Exchange, Owner, Page
 from memory.service import Memory
-from memory.store import Store
+from memory.store import AudioPaths, Store
 
 ANA = Owner("bakery", "+12025550111")
 TO = "+12025550100"
@@ -170,11 +171,46 @@ async def test_what_was_said_survives_a_newer_stream_that_keeps_its_state(
     await successor.say(1, "new words")
     for _ in range(2):
         await successor.spool.replay()
-    assert set(said(await pages(store))) == {"new words", "old words"}
-    assert {page.exchange_no for page in await pages(store)} == {1, LATE + 1}
+    assert said(await pages(store)) == ["old words", "new words"]
+    assert [page.exchange_no for page in await pages(store)] == [LATE_NO + 1, 1]
     await successor.say(2, "and more")
     kept = await row(store)
     assert (kept.status, kept.snapshot) == (CallStatus.ACTIVE, CallSnapshot(1, {"exchange_no": 3}))
+
+
+async def test_a_late_exchange_has_the_place_that_it_was_spoken_at(
+    store: Store, outage: Outage, tmp_path: Path
+) -> None:
+    """In the window, for a resumed call, and for people; and it counts as said before whatever came after it."""
+    killed = Worker(store, tmp_path)
+    killed.begin()
+    await killed.say(1, "first")
+    outage.begins()
+    await killed.say(2, "second, on disk")
+    killed.dies()
+    outage.ends()
+    successor = Worker(store, tmp_path)
+    successor.begin(stream_sid="MZ2")
+    await successor.say(2, "third")
+    for _ in range(2):
+        await successor.spool.replay()
+    await successor.say(3, "fourth")
+    order = ["first", "second, on disk", "third", "fourth"]
+    assert said(await pages(store)) == order
+    assert [turn.page.user_text for turn in await store.turns_of(ANA, "CA1")] == order
+    window = await successor.memory.recall(ANA, "CA1", "", ())
+    assert said([entry.page for entry in window.entries]) == order
+    assert await store.next_exchange_no("CA1", LATE_NO) == 4
+    since = await successor.memory.recall(ANA, "CA1", "", (), access=Access(older=False, since_no=3))
+    assert said([entry.page for entry in since.entries]) == ["fourth"]
+
+
+async def test_a_worker_whose_clock_is_wrong_puts_nothing_into_the_future(store: Store) -> None:
+    await store.open_call("CA1", ANA.business_id, ANA.caller, TO, "hash")
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    late = Exchange("CA1", 1, "one", "Right.", is_late=True, spoken_at=tomorrow)
+    await store.commit_page(ANA, late, AudioPaths())
+    assert (await pages(store))[0].created_at < tomorrow
 
 
 async def test_a_replay_that_breaks_off_goes_on_where_it_stood(

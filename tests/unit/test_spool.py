@@ -10,6 +10,7 @@ import pytest
 from ivr.core.commands import EndReason
 from ivr.errors import StorageUnavailable
 from ivr.spool import (
+    COUNT_EVERY_S,
     ChargeLine,
     EndLine,
     ExchangeLine,
@@ -92,6 +93,50 @@ async def test_a_full_spool_says_so(tmp_path: Path) -> None:
     folder = SpoolFolder(tmp_path / "new", limit_bytes=100)
     async with folder.room() as place:
         await asyncio.to_thread(crashed, place)
+    folder.wrote(len(crashed(tmp_path / "new").read_bytes()))
+    with pytest.raises(StorageUnavailable, match="full"):
+        async with folder.room():
+            raise AssertionError("there is no room")
+
+
+async def test_what_is_in_a_spool_is_not_counted_at_each_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    folder = SpoolFolder(tmp_path, limit_bytes=2_000_000, clock=lambda: now)
+    counts: list[int] = []
+    count = folder._count_bytes
+
+    def counted() -> int:
+        counts.append(1)
+        return count()
+
+    monkeypatch.setattr(folder, "_count_bytes", counted)
+    for _ in range(100):
+        async with folder.room():
+            folder.wrote(10)
+    assert len(counts) == 1
+    now = COUNT_EVERY_S
+    async with folder.room():
+        assert len(counts) == 2
+
+
+async def test_a_spool_seems_full_only_until_it_is_counted_again(tmp_path: Path) -> None:
+    """What was replayed meanwhile is gone from the disk, and not from the running sum."""
+    folder = SpoolFolder(tmp_path, limit_bytes=100, clock=lambda: 0.0)
+    async with folder.room():
+        folder.wrote(1_000)
+    async with folder.room():
+        pass
+
+
+async def test_what_another_worker_writes_fills_the_spool_too(tmp_path: Path) -> None:
+    now = 0.0
+    folder = SpoolFolder(tmp_path, limit_bytes=100, clock=lambda: now)
+    async with folder.room():
+        pass
+    crashed(tmp_path)
+    now = COUNT_EVERY_S
     with pytest.raises(StorageUnavailable, match="full"):
         async with folder.room():
             raise AssertionError("there is no room")
