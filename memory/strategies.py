@@ -76,6 +76,8 @@ class Past:
     focus: Focus | None = None
     facts: Sequence[str] = ()
     """Passages of the business's documents, most relevant first."""
+    transcript_tokens: Mapping[int, int] = field(default_factory=dict)
+    """What pages take as transcripts, by id, as far as somebody has counted it: a bench asks of the same again."""
 
     def is_live(self, page: Page) -> bool:
         """Its audio can still be referenced in the model's session."""

@@ -105,12 +105,12 @@ class Compaction:
         tokens = 0
         for page in past.pages:
             kept.append(page)
-            tokens += _page_tokens(page)
+            tokens += page_tokens(page)
             if tokens + _line_tokens(lines) > budget_tokens and len(kept) > LAST_TURNS:
                 gone, kept = kept[:-LAST_TURNS], kept[-LAST_TURNS:]
                 lines = condense([*lines, *map(_summary, gone)], summary_words)
                 compacted += [page.page_id for page in gone]
-                tokens = sum(map(_page_tokens, kept))
+                tokens = sum(map(page_tokens, kept))
         room = _Room(past, budget_tokens, audio_turns)
         room.add_summary(" ".join(lines), compacted)
         for page in reversed(kept):
@@ -172,6 +172,7 @@ class _Room:
         audible = own[max(0, len(own) - audio_turns) :]
         self._audible = {page.page_id for page in audible if past.is_live(page)}
         self._candidates = len(past.pages)
+        self._counted = past.transcript_tokens
         self._budget_tokens = budget_tokens
         self._tokens = 0
         self._entries: dict[int, WindowEntry] = {}
@@ -183,7 +184,8 @@ class _Room:
             return True
         audible = page.page_id in self._audible
         form = Form.AUDIO if audible else Form.TRANSCRIPT
-        tokens = _page_tokens(page, audible=audible)
+        counted = None if audible else self._counted.get(page.page_id)
+        tokens = page_tokens(page, audible=audible) if counted is None else counted
         if self._tokens + tokens > self._budget_tokens:
             return False
         if tokens:
@@ -225,7 +227,8 @@ def _by_similarity(past: Past, pages: Iterable[Page]) -> list[Page]:
     return sorted(pages, key=key)
 
 
-def _page_tokens(page: Page, *, audible: bool = False) -> int:
+def page_tokens(page: Page, *, audible: bool = False) -> int:
+    """The page's transcript; with the caller's audio in place of the words if it is `audible`."""
     reply = said_tokens(page.reply_text)
     return reply + (audio_tokens(page.user_audio_ms) if audible else said_tokens(page.user_text))
 

@@ -18,7 +18,7 @@ from ivr.bench.cost import Assumptions, Row, slope_share_per_h
 from ivr.bench.cost_run import HISTORY_MIN, Equal, Growth, Plan, grow, joined, said_min
 from ivr.bench.locomo import Dialogue, load_dialogues
 from ivr.bench.memory_world import memory_world
-from ivr.bench.running import run
+from ivr.bench.running import run, stepper
 from memory.costs import PRICES, is_estimate
 from memory.strategies import StrategyName
 
@@ -69,7 +69,9 @@ def cost(
     json: Annotated[Path | None, typer.Option("--json", help="Write the figures as JSON.")] = None,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the figures as CSV.")] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Write a plot (SVG).")] = None,
-    keep: Annotated[Path | None, typer.Option(help="Folder that keeps the exported embedding model.")] = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="Folder that keeps the exported embedding model and its vectors.")
+    ] = None,
 ) -> None:
     """What a turn costs by how much was said before, for every memory strategy, and at equal quality.
 
@@ -98,13 +100,13 @@ async def _grow(dialogues: Sequence[Dialogue], plan: Plan, keep: Path | None) ->
         minutes += said_min(pages[total])
         total += 1
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("Talking and asking", total=total + plan.questions * len(plan.history_min))
-        async with memory_world(keep) as world:
+        step = stepper(progress, "Talking and asking", total + plan.questions * len(plan.history_min))
+        async with memory_world(keep, vectors_kept=True) as world:
             return await grow(
                 world,
                 dialogues,
                 plan,
-                lambda: progress.advance(task),
+                step,
                 lambda line: progress.console.print(line, style="dim"),
             )
 

@@ -25,7 +25,7 @@ from ivr.bench.recall import Remembered, judge, owner_of
 from memory.model import Form, Page, Window
 from memory.parties import Parties
 from memory.strategies import AUDIO_TURNS, Past, Policy, Strategy, StrategyName
-from memory.strategies_baselines import STRATEGIES, TOP_PAGES, FullHistory, HybridRag
+from memory.strategies_baselines import STRATEGIES, TOP_PAGES, FullHistory, HybridRag, page_tokens
 
 HISTORY_MIN = (1.0, 2.0, 5.0, 15.0, 30.0, 58.0, 120.0, 240.0, 420.0, 600.0)
 BUDGETS = (
@@ -199,7 +199,8 @@ def _in_one_call(seen: Past, shape: Shape) -> Past:
     pages = [of_call(page) for page in seen.pages]
     live = frozenset(page.user_item_id for page in pages)
     recent = pages[len(pages) - len(seen.recent) :]
-    return replace(seen, pages=pages, recent=recent, call_id=CALL, live_items=live)
+    counted = {page.page_id: page_tokens(page) for page in pages}
+    return replace(seen, pages=pages, recent=recent, call_id=CALL, live_items=live, transcript_tokens=counted)
 
 
 def shape_of(pages: Sequence[DialoguePage]) -> Shape:
@@ -277,13 +278,24 @@ class _Point:
 
         Nobody but the full history is shown audio here: what is measured is words.
         """
-        best = 0.0
-        for budget in BUDGETS if name is not StrategyName.FULL else BUDGETS[:1]:
-            row = self.row(name, self.strategy(name, budget), budget, audio_turns=0)
-            best = max(best, row.verbatim or 0.0)
-            if best >= wanted:
-                return Equal(self.minutes, wanted, row.usd_per_turn, row.budget_tokens, best)
-        return Equal(self.minutes, wanted, None, None, best)
+        budgets = BUDGETS if name is not StrategyName.FULL else BUDGETS[:1]
+        rows: dict[int, Row] = {}
+
+        def verbatim(budget: int) -> float:
+            rows[budget] = self.row(name, self.strategy(name, budget), budget, audio_turns=0)
+            return rows[budget].verbatim or 0.0
+
+        if STRATEGIES[name].asks:  # more room finds no less, and a row is a window a question
+            reached = bisect_left(budgets, wanted, key=verbatim)
+        else:
+            reached = next(
+                (n for n, budget in enumerate(budgets) if verbatim(budget) >= wanted), len(budgets)
+            )
+        if reached == len(budgets):
+            best = max(row.verbatim or 0.0 for row in rows.values())
+            return Equal(self.minutes, wanted, None, None, best)
+        row = rows[budgets[reached]]
+        return Equal(self.minutes, wanted, row.usd_per_turn, row.budget_tokens, row.verbatim or 0.0)
 
 
 def _measure(growth: Growth, at: _Point) -> None:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ class Question:
     evidence: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Dialogue:
     """Everything one caller said, and what is asked about it."""
 
@@ -80,10 +81,19 @@ class Dialogue:
 
     def page_of(self) -> dict[str, int]:
         """The page's index by the turn's id."""
-        return {turn.dia_id: index for index, page in enumerate(self.pages) for turn in page.turns}
+        return self._page_of
 
     def turns(self) -> dict[str, Turn]:
         """The turns by id."""
+        return self._turns
+
+    # Looked up for every window of a question: made once.
+    @cached_property
+    def _page_of(self) -> dict[str, int]:
+        return {turn.dia_id: index for index, page in enumerate(self.pages) for turn in page.turns}
+
+    @cached_property
+    def _turns(self) -> dict[str, Turn]:
         return {turn.dia_id: turn for page in self.pages for turn in page.turns}
 
 

@@ -17,7 +17,7 @@ from ivr.bench.memory_world import Step, memory_world
 from ivr.bench.overhead import STAGES, Overhead, fill, measure
 from ivr.bench.recall import Answer, ask, ask_all, examples_of, remember_all, scores
 from ivr.bench.recall_report import as_csv, as_jsonl, as_svg, table
-from ivr.bench.running import run
+from ivr.bench.running import run, stepper
 from ivr.errors import CallthreadError
 from memory.fusion import FusionWeights, cues
 from memory.strategies import StrategyName
@@ -25,8 +25,6 @@ from memory.strategies import StrategyName
 out = Console(highlight=False)
 
 BUDGETS = [1_500, 3_000]
-TENTHS = 10
-"""How often a bench that writes to no terminal says how far it is."""
 Dataset = Annotated[Path, typer.Option(help="Dialogues in LoCoMo's format.", exists=True, dir_okay=False)]
 Keep = Annotated[
     Path | None,
@@ -190,15 +188,4 @@ def _progress() -> Progress:
 
 def _stepper(progress: Progress, dialogues: Sequence[Dialogue]) -> Step:
     total = sum(len(dialogue.pages) + len(dialogue.questions) for dialogue in dialogues)
-    what = "Remembering and asking"
-    task = progress.add_task(what, total=total)
-    if progress.console.is_terminal:
-        return lambda: progress.advance(task)
-    steps = iter(range(1, total + 1))
-
-    def tell() -> None:
-        done = next(steps)
-        if done * TENTHS // total > (done - 1) * TENTHS // total:
-            progress.console.print(f"{what}: {done} of {total}")
-
-    return tell
+    return stepper(progress, "Remembering and asking", total)

@@ -2,12 +2,32 @@
 
 import asyncio
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
+
+from rich.progress import Progress
 
 T = TypeVar("T")
 TERMINATED = 128 + signal.SIGTERM
 """The exit code of a program that SIGTERM ended."""
+
+TENTHS = 10
+"""How often a bench that writes to no terminal says how far it is."""
+
+
+def stepper(progress: Progress, what: str, total: int) -> Callable[[], None]:
+    """What is called once a step: a bar moves, or without a terminal each tenth is a line."""
+    task = progress.add_task(what, total=total)
+    if progress.console.is_terminal:
+        return lambda: progress.advance(task)
+    steps = iter(range(1, total + 1))
+
+    def tell() -> None:
+        done = next(steps, total)
+        if done * TENTHS // total > (done - 1) * TENTHS // total:
+            progress.console.print(f"{what}: {done} of {total}")
+
+    return tell
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
