@@ -40,7 +40,9 @@ class TestStep(Part):
     result: Came | None = Field(
         None, description="What came of the call while it was with somebody else: busy, no_answer, reached."
     )
-    answer: Any = Field(None, description="What the tool that is awaited answers: a mapping.")
+    answer: Any = Field(
+        None, description="What the tool that is awaited answers: a mapping; for a PIN: true."
+    )
     fails: bool = Field(False, description="The tool that is awaited does not answer.")
     sent: Annotated[tuple[Line, ...], BeforeValidator(_listed)] = Field(
         (), description="Parts of the request that a tool sends: method, URL, JSON."
@@ -170,10 +172,16 @@ def _done(call: Conversation, step: TestStep) -> Reaction:
     if step.call is not None:
         return call.call(step.call, step.arguments)
     if step.answer is not None or step.fails:
-        return call.answer(step.answer, is_failed=step.fails)
+        return call.answer(_answer(call, step.answer), is_failed=step.fails)
     if step.result is not None:
         return call.result(step.result)
     return call.wait() if step.wait else Reaction()
+
+
+def _answer(call: Conversation, answer: Any) -> Any:
+    """Values of a file are text; whether a PIN is right is not."""
+    using = call.state.using
+    return answer == "true" if using is not None and using.is_pin() else answer
 
 
 def _differences(call: Conversation, step: TestStep, reaction: Reaction) -> Iterator[tuple[str, str]]:
