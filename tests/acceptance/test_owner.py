@@ -1,20 +1,32 @@
-"""Whole calls of what an owner relies on: hours set by telephone with a PIN, and transfers that are asked first."""
+"""Whole calls of what an owner relies on: hours set by telephone, transfers that are asked first, messages."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Self
 
 import pytest
+from aiohttp import web
 
 from ivr import override
+from ivr.adapters.outgoing_http import OutgoingHttp
 from ivr.phone.board import DialOutcome
 from ivr.phone.machine import Caller
 from ivr.phone.record import CallEvent, EndReason, EventKind
-from ivr.phone.script import AfterReply, Dtmf, HangUp, Wait
+from ivr.phone.script import AfterReply, Dtmf, HangUp, Say, Wait
 from ivr.pins import hash_pin
+from ivr.shelf import FlowShelf
+from ivr.toolbox import FlowSecrets
+from ivr.webhooks import WebhookSender
 from memory.calls import CallStatus
+from memory.jobqueue import VOICEMAIL
+from memory.jobs import JobTools, run_pending
 from memory.model import Owner
+from memory.notices import sweep_notices
 from memory.store import HoursOverride
+from memory.summarise import ExtractiveSummariser
 from tests.acceptance.businesses import ANN, ATTESTED, FRONT_DESK, Json
+from tests.acceptance.line import speech
 from tests.acceptance.model import GREETING
 from tests.acceptance.world import Act, Place, World, until
 
@@ -74,6 +86,17 @@ HELP: Json = {
             "otherwise": "bye",
         },
         "bye": {"type": "hangup", "say": "Please call again."},
+    },
+}
+
+
+MESSAGE: Json = {
+    "allow_hosts": ["127.0.0.1"],
+    "start": "menu",
+    "nodes": {
+        "menu": {"type": "menu", "say": "Press one to leave a message.", "options": {"1": {"to": "message"}}},
+        "message": {"type": "voicemail", "say": "After the tone.", "silence_s": 2, "to": "thanks"},
+        "thanks": {"type": "hangup", "say": "Thank you."},
     },
 }
 
@@ -180,6 +203,67 @@ async def a_call_that_nobody_takes_goes_on(place: Place) -> None:
         assert row.status is CallStatus.FINISHED
 
 
+async def a_message_is_told_of_once_when_it_is_left(place: Place) -> None:
+    """Jobs that run while the caller still speaks tell nothing; afterwards a sweep is enough, as after a crash."""
+    async with Receiver() as receiver, OutgoingHttp(["127.0.0.1"]) as http:
+        hook = {"url": f"{receiver.url}/calls", "secret": "${HOOK_SECRET}", "events": ["call_ended"]}
+        flow = MESSAGE | {"webhooks": [hook]}
+        env = {"HOOK_SECRET": "hush-hush", "IVR_PRIVATE_HOSTS": "127.0.0.1"}
+        async with place.world([GREETING], flows={"alpha": flow}, **env) as world:
+            shelf = FlowShelf(place.folder / "flows")
+            sender = WebhookSender(shelf, http, FlowSecrets(world.settings.flow_environment))
+            others = {VOICEMAIL: delivered}
+            tools = JobTools(world.store, ExtractiveSummariser(), notifier=sender, others=others)
+            jobs: list[asyncio.Future[None]] = []
+
+            def work(event: CallEvent) -> None:
+                if event.kind is EventKind.VERB and event.text.startswith("Record"):
+                    jobs.append(asyncio.ensure_future(run_pending(world.database_url, tools)))
+
+            record = await world.call(
+                Dtmf("1", AfterReply(TWO_MS)), Wait(2_000), Say(speech(900)), on_event=work
+            )
+            await asyncio.gather(*jobs)
+            row = await world.ended(record.call_sid)
+            assert (record.violations, row.status, len(jobs)) == ((), CallStatus.FINISHED, 1)
+            assert receiver.messages == []
+            for _ in range(2):
+                await sweep_notices(world.store, sender, datetime.now(UTC))
+                await run_pending(world.database_url, tools)
+            (message,) = receiver.messages
+            assert (message["call"]["id"], message["call"]["reason"]) == (record.call_sid, "finished")
+
+
+async def delivered(**_: str) -> None:
+    """The message itself is another test's."""
+
+
+class Receiver:
+    """A business's system, on a real socket."""
+
+    def __init__(self) -> None:
+        self.messages: list[Json] = []
+        self.url = ""
+        app = web.Application()
+        app.router.add_post("/calls", self._handle)
+        self._runner = web.AppRunner(app)
+
+    async def __aenter__(self) -> Self:
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._runner.cleanup()
+
+    async def _handle(self, request: web.Request) -> web.Response:
+        self.messages.append(await request.json())
+        return web.Response()
+
+
 async def test_hours_by_telephone_with_a_pin(act: Act, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(override, "LOOK_EVERY_S", 0.2)
     await act(
@@ -189,5 +273,9 @@ async def test_hours_by_telephone_with_a_pin(act: Act, monkeypatch: pytest.Monke
     )
 
 
-async def test_who_is_called_is_asked_first(act: Act) -> None:
-    await act(a_whispered_call_goes_to_who_takes_it, a_call_that_nobody_takes_goes_on)
+async def test_whispers_and_messages(act: Act) -> None:
+    await act(
+        a_whispered_call_goes_to_who_takes_it,
+        a_call_that_nobody_takes_goes_on,
+        a_message_is_told_of_once_when_it_is_left,
+    )
