@@ -7,7 +7,9 @@ from typing import Any
 
 TRANSFERRED = "transferred"
 VOICEMAIL = "voicemail"
-AWAY = frozenset({TRANSFERRED, VOICEMAIL})
+QUEUED = "queued"
+TAKING = "taking"
+AWAY = frozenset({TRANSFERRED, VOICEMAIL, QUEUED, TAKING})
 """How `FlowState.ended` names a call that is away and may come back."""
 MAX_TRIPS = 1_000
 
@@ -28,6 +30,11 @@ class Came(StrEnum):
     RECORDED = "recorded"
     EMPTY = "empty"
     """Nothing was said after the tone."""
+    LEFT = "left"
+    """The caller left the line by a key."""
+    FULL = "full"
+    TIMEOUT = "timeout"
+    """They have waited in the line for as long as anybody may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +48,25 @@ class Trip:
     """Who is rung then, one after the other."""
     say: str = ""
     """What the caller is told before, by the telephone network's own voice; empty where our stream has said it."""
+    came: str = ""
+    """Why the caller is about to leave a line: a `Came`; empty while they are to wait on."""
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON-compatible dict."""
-        return {"no": self.no, "ringing": list(self.ringing), "after": list(self.after), "say": self.say}
+        stored = {"no": self.no, "ringing": list(self.ringing), "after": list(self.after), "say": self.say}
+        return stored | ({"came": self.came} if self.came else {})
 
 
 def trip_of(data: object, targets: Mapping[str, object]) -> Trip:
     """What `to_json` gave, without targets that are gone. Never raises."""
     stored: Mapping[str, Any] = data if isinstance(data, dict) else {}
-    no, say = stored.get("no"), stored.get("say")
+    no, say, came = stored.get("no"), stored.get("say"), stored.get("came")
     return Trip(
         no if isinstance(no, int) and 0 <= no <= MAX_TRIPS else 0,
         _known(stored.get("ringing"), targets),
         _known(stored.get("after"), targets),
         say if isinstance(say, str) else "",
+        came if isinstance(came, str) and came in set(Came) else "",
     )
 
 
@@ -105,4 +116,20 @@ class Record:
     """What was said is to be written down."""
 
 
-Away = Dial | Record
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Wait in a line, by the name that the telephone network knows it by. `leave`: the exit key, or empty."""
+
+    line: str
+    leave: str
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Talk to the first who waits in a line, or wait so long for one to come."""
+
+    line: str
+    wait_s: int
+
+
+Away = Dial | Record | Wait | Take

@@ -9,11 +9,13 @@ from callflows.document import Path as DocumentPath
 from callflows.engine import at_node, fit
 from callflows.faults import FlowFault, Severity, in_order
 from callflows.lexicon import plain
+from callflows.lines import line_name
 from callflows.model import Business, Talk, names_in, referred
 from callflows.nodes.collect import CollectNode
 from callflows.nodes.menu import MenuNode
 from callflows.nodes.override import OverrideNode
 from callflows.nodes.prompts import Asks
+from callflows.nodes.queue import QueueNode, TakeNode
 from callflows.nodes.rings import Rings
 from callflows.nodes.tool import ToolNode
 from callflows.nodes.voicemail import VoicemailNode
@@ -43,7 +45,7 @@ def _warnings(document: Document, business: Business) -> list[FlowFault]:
     found = [*_unused_targets(business), *_ways_out(business), *_left_out(business), *_language(business)]
     found += [*_disclosure(business), *_languages(document, business), *_unused(document, business)]
     found += _tools(business)
-    found += [*_own_phrases(business), *_untold(business)]
+    found += [*_own_phrases(business), *_untold(business), *_lines(business)]
     found += [*_same_words(business), *_no_owners(business), *_no_audio(document, business)]
     return [_warning(document, *warning) for warning in found]
 
@@ -175,11 +177,27 @@ def _no_audio(document: Document, business: Business) -> Iterator[_Said]:
     """Sound files that are not there: the text is spoken instead."""
     folder = Path(document.file).parent
     for name, node in business.nodes.items():
-        files = node.audio if isinstance(node, Asks) else {}
+        key, files, instead = "audio", node.audio if isinstance(node, Asks) else {}, "`say` is spoken"
+        if isinstance(node, QueueNode):
+            key, files, instead = "music", node.music, "who waits hears nothing"
         for file in dict.fromkeys(files.values()):
             if not (folder / file).is_file():
-                message = f"there is no file {file}: `say` is spoken instead"
-                yield ("nodes", name, "audio"), message, "put it beside this file"
+                message = f"there is no file {file}: {instead} instead"
+                yield ("nodes", name, key), message, "put it beside this file"
+
+
+def _lines(business: Business) -> Iterator[_Said]:
+    """Lines in which callers would wait for nobody."""
+    taken = names_in(business.nodes, lambda node: node.QUEUES)
+    for name, node in business.nodes.items():
+        if isinstance(node, QueueNode) and name not in taken:
+            hint = (
+                f"add a node of type take, or have your own application dial `{line_name(business.id, name)}`"
+            )
+            yield ("nodes", name), "no node takes callers out of this line", hint
+        if isinstance(node, TakeNode) and not (business.callers.staff or business.callers.owners):
+            message = "nobody may take callers out of the line"
+            yield ("nodes", name), message, 'give `callers: {staff: ["+16175550123"]}`'
 
 
 def _disclosure(business: Business) -> Iterator[_Said]:

@@ -24,8 +24,9 @@ from callflows.actions import (
     Transfer,
     UseTool,
 )
-from callflows.away import Away, Came, Dial, Record, Whisper
+from callflows.away import QUEUED, Away, Came, Dial, Record, Take, Wait, Whisper
 from callflows.hours import Override
+from callflows.lines import Hold, InLine, came_out, held, leaving
 from callflows.model import Business, Talk
 from callflows.nodes.base import Awaited, Event, Key, KeysDone, Silence, ToolAnswer, Words
 from callflows.offers import again, awaits, offered, step, take_up, takes_events
@@ -63,6 +64,7 @@ __all__ = [
     "MAX_TOKENS",
     "MEMORY_CLOSE",
     "MEMORY_OPEN",
+    "QUEUED",
     "TRANSFER",
     "Action",
     "Applied",
@@ -76,6 +78,8 @@ __all__ = [
     "FlowState",
     "FunctionSpec",
     "HangUp",
+    "Hold",
+    "InLine",
     "Key",
     "KeysDone",
     "Leave",
@@ -90,10 +94,12 @@ __all__ = [
     "SetHours",
     "Silence",
     "Step",
+    "Take",
     "Told",
     "ToolAnswer",
     "Transfer",
     "UseTool",
+    "Wait",
     "Whisper",
     "Words",
     "again",
@@ -104,6 +110,7 @@ __all__ = [
     "awaits",
     "away",
     "begin",
+    "came_out",
     "enter",
     "estimate_tokens",
     "farewell",
@@ -112,10 +119,12 @@ __all__ = [
     "gathered",
     "generic_offer",
     "greeting",
+    "held",
     "instructions",
     "is_blocked",
     "is_urgent",
     "language",
+    "leaving",
     "offered",
     "opening",
     "orders_json",

@@ -29,6 +29,7 @@ from callflows.fields import (
 from callflows.hours import Hours
 from callflows.nodes.base import NodeBase, Pattern, walk
 from callflows.nodes.ends import HangUpNode
+from callflows.nodes.queue import QueueNode
 from callflows.nodes.registry import Node
 from callflows.nodes.rings import TransferNode
 from callflows.nodes.talk import Exit, Talk
@@ -205,6 +206,9 @@ class Callers(Part):
     owners: tuple[PhoneNumber, ...] = Field(
         (), max_length=20, description="May set hours by telephone, with their PIN."
     )
+    staff: tuple[PhoneNumber, ...] = Field(
+        (), max_length=100, description="May take callers out of a line, with their PIN."
+    )
     vip: tuple[PhoneNumber, ...] = Field((), max_length=1_000, description="For `caller: vip` in a branch.")
     say: Texts = Field({}, description="What a blocked caller hears; nothing when left out.")
 
@@ -352,6 +356,8 @@ class Business(Part):
         """Schedules, rotas and languages that nodes name and the business does not have."""
         schedules = names_in(self.nodes, lambda node: node.SCHEDULES) - self.hours.keys()
         schedules |= names_in(self.nodes, lambda node: node.ROTAS) - self.rotas.keys()
+        lines = {name for name, node in self.nodes.items() if isinstance(node, QueueNode)}
+        schedules |= names_in(self.nodes, lambda node: node.QUEUES) - lines
         known = {self.language, *self.languages}
         tools = names_in(self.nodes, lambda node: node.TOOLS) - self.tools.keys()
         urls = [*(tool.url for tool in self.tools.values()), *(hook.url for hook in self.webhooks)]

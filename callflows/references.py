@@ -44,6 +44,8 @@ def _kinds_of_name(document: Document) -> Iterator[tuple[str, Named, list[str]]]
     yield "node", _links(document) if nodes else iter(()), nodes
     yield "transfer target", _targets(document), targets
     yield "schedule", schedules(document), hours
+    lines = [name for name in nodes if document.at("nodes", name, "type") == "queue"]
+    yield "node of type queue", _from_nodes(document, "QUEUES"), lines
     yield "rota", rotas(document), list(document.mapping("rotas"))
     yield "language of the business", spoken, languages
     yield "tool", _from_nodes(document, "TOOLS"), tools

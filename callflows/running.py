@@ -329,6 +329,7 @@ def here(business: Business, state: FlowState, moment: Moment) -> Here:
         caller=moment.caller,
         is_vip=moment.caller is not None and moment.caller in business.callers.vip,
         is_owner=moment.caller is not None and moment.caller in business.callers.owners,
+        is_staff=moment.caller is not None and moment.caller in business.callers.staff,
         is_open=lambda name: open_by(name, business.hours, moment.overrides, now, business.timezone),
         spoken={name: _sounds(value, kinds.get(name), language) for name, value in state.slots.items()},
         progress=state.progress,

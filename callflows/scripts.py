@@ -52,7 +52,7 @@ class TestStep(Part):
     )
     node: Name | None = None
     slots: dict[Name, str] = Field({}, description="Values as text; a secret is •••.")
-    ended: Literal["hung_up", "transferred", "voicemail", "no"] | None = None
+    ended: Literal["hung_up", "transferred", "voicemail", "queued", "taking", "no"] | None = None
     target: Name | None = None
     language: Language | None = None
     refused: bool = Field(False, description="The function must be refused.")

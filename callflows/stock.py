@@ -22,6 +22,18 @@ ONE_MOMENT: Phrase = {
     "fr": "Un instant, s'il vous plaît.",
     "es": "Un momento, por favor.",
 }
+YOUR_PLACE: Phrase = {
+    "en": "You are number {} in the line.",
+    "de": "Sie sind Nummer {} in der Warteschlange.",
+    "fr": "Vous êtes numéro {} dans la file d'attente.",
+    "es": "Usted es el número {} en la cola.",
+}
+NOBODY_WAITS: Phrase = {
+    "en": "Nobody is waiting.",
+    "de": "Es wartet niemand.",
+    "fr": "Personne n'attend.",
+    "es": "No hay nadie esperando.",
+}
 WHAT_ELSE: Phrase = {
     "en": "What else can I do for you?",
     "de": "Was kann ich sonst für Sie tun?",

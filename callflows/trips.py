@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from callflows.actions import Action, HangUp, Leave, Moved, Say, Transfer
-from callflows.away import TRANSFERRED, Away, Came, Dial, Whisper
+from callflows.away import QUEUED, TAKING, TRANSFERRED, Away, Came, Dial, Take, Wait, Whisper
+from callflows.lines import line_name
 from callflows.model import Business, Talk
 from callflows.nodes.base import NodeBase
 from callflows.running import Moment, Step, carried, here
@@ -12,6 +13,8 @@ from callflows.state import FlowState
 from callflows.stock import NOT_REACHED, TRYING_NEXT, WHAT_ELSE, phrase
 
 _OVER = frozenset({Came.REACHED, Came.HUNG_UP})
+_STAYS = frozenset({(TRANSFERRED, Came.REACHED), (TRANSFERRED, Came.HUNG_UP), (QUEUED, Came.REACHED)})
+"""Who talked to a person was transferred, whatever comes then."""
 
 
 def away(business: Business, state: FlowState) -> Away | None:
@@ -26,7 +29,12 @@ def away(business: Business, state: FlowState) -> Away | None:
     node = _left_from(business, state)
     if state.ended == TRANSFERRED and not numbers:
         return None
-    return Dial(numbers) if node is None else node.away(numbers, here(business, state, Moment()))
+    if node is None:
+        return Dial(numbers)
+    done = node.away(numbers, here(business, state, Moment()))
+    if isinstance(done, Wait | Take):  # whose name the telephone network must know is the business's own
+        return replace(done, line=line_name(business.id, done.line or state.node))
+    return done
 
 
 def whisper(business: Business, state: FlowState) -> Whisper | None:
@@ -42,12 +50,12 @@ def returned(business: Business, state: FlowState, came: Came, moment: Moment) -
 
     What is to be said before the call leaves again is in its trip too, for the network's own voice.
     """
-    if not state.is_away() or (came in _OVER and state.ended == TRANSFERRED):
+    if not state.is_away() or (state.ended, came) in _STAYS:
         return Step(state, ())
-    if came in _OVER:
+    if came in _OVER and (state.ended, came) != (TAKING, Came.REACHED):
         return Step(replace(state, ended="hung_up"), ())
     node, trip = _left_from(business, state), state.trip
-    back = replace(state, ended="", target="", trip=replace(trip, ringing=(), after=(), say=""))
+    back = replace(state, ended="", target="", trip=replace(trip, ringing=(), after=(), say="", came=""))
     if node is None:
         stays = back if _waits(business, back) else replace(back, node=business.start)
         return Step(stays, (Say(phrase(NOT_REACHED, _language(business, back))),))

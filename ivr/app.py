@@ -181,7 +181,12 @@ class Service:
         public_url = settings.public_url if has_rest else None
         self._preloading = Preloading(memory)
         self._registry = Registry(
-            store, book, telephony_of(settings), public_url, expect=self._preloading.expect
+            store,
+            book,
+            telephony_of(settings),
+            public_url,
+            expect=self._preloading.expect,
+            sound=prompts_beside(flow_folder(settings)),
         )
         wait_ms = SANDBOX_TRANSCRIPT_WAIT_MS if settings.model_source is ModelSource.SANDBOX else None
         prices = Prices(model.profile.model, settings.transcribe_model, settings.speech_model)

@@ -5,7 +5,18 @@ from collections.abc import Mapping
 from callflows import engine
 from callflows.engine import Came, FlowState
 from callflows.model import Business
-from ivr.web.deps import ByKeys, DialReport, Ended, GoOn, Outcome, RecordMessage, TransferTo
+from ivr.web.deps import (
+    ByKeys,
+    DialReport,
+    Ended,
+    GoOn,
+    LineReport,
+    Outcome,
+    PutInLine,
+    RecordMessage,
+    TakeFromLine,
+    TransferTo,
+)
 from memory.calls import CallStatus
 
 MESSAGE_S, SILENCE_S = 120, 5
@@ -28,6 +39,26 @@ def came_of(report: DialReport) -> Came:
         return Came.HUNG_UP
     came = _DIALS.get(report.status, Came.FAILED)
     return Came.DECLINED if came is Came.REACHED and report.bridged == "false" else came
+
+
+_LINES: Mapping[str, Came] = {
+    "bridged": Came.REACHED,
+    "bridging-in-process": Came.REACHED,
+    "redirected-from-bridged": Came.REACHED,
+    "hangup": Came.HUNG_UP,
+    "queue-full": Came.FULL,
+}
+
+
+def out_of_line(business: Business, flow: FlowState, report: LineReport) -> Came | None:
+    """What came of waiting in a line; None: somebody has taken the call elsewhere by REST, and it is not ours now."""
+    if report.result == "redirected":
+        return None
+    if report.call_over and report.result != "bridged":
+        return Came.HUNG_UP
+    if report.result == "leave":
+        return engine.came_out(business, flow, report.waited_s)
+    return _LINES.get(report.result, Came.FAILED)
 
 
 def outcome_of(business: Business | None, status: CallStatus, flow: FlowState) -> Outcome:
@@ -63,6 +94,10 @@ def _away(business: Business, flow: FlowState) -> Outcome:
     match engine.away(business, flow):
         case engine.Dial((first, *others), timeout_s, whispers):
             return TransferTo(first, say, timeout_s, tuple(others), whispers, leg, language)
+        case engine.Wait(line):
+            return PutInLine(line, say, leg, language)
+        case engine.Take(line, wait_s):
+            return TakeFromLine(line, wait_s, say, leg, language)
         case engine.Record(max_s, silence_s, finish, transcribe):
             return RecordMessage(say, max_s, silence_s, finish, transcribe, leg, language)
         case _:

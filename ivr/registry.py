@@ -14,16 +14,18 @@ from callflows import engine
 from callflows.engine import Came, FlowState, Moment, language
 from callflows.model import Business
 from callflows.state import STATE_VERSION
-from ivr import bykeys
+from ivr import bykeys, lines
 from ivr.begun import as_begun
 from ivr.call import CallEnd
 from ivr.core.commands import EndReason
 from ivr.core.setup import restore, snapshot_of
 from ivr.errors import StorageUnavailable
+from ivr.lines import flow_of
 from ivr.liveness import Liveness
-from ivr.outcomes import NOBODY_THERE, came_of, down_of, message_of, outcome_of
+from ivr.outcomes import NOBODY_THERE, came_of, down_of, message_of, out_of_line, outcome_of
 from ivr.override import overrides_of
 from ivr.ports import Telephony
+from ivr.recorded import no_prompts
 from ivr.remembering import in_our_terms, trust_of
 from ivr.rescue import Rescue
 from ivr.secondway import SecondWay
@@ -34,11 +36,16 @@ from ivr.web.deps import (
     DialReport,
     Ended,
     GoOn,
+    LeaveLine,
+    LineReport,
+    MusicPiece,
     OpenResult,
     Outcome,
+    PlaceInLine,
     RecordingReport,
     StatusReport,
     TransferTo,
+    WaitOn,
     Whispered,
 )
 from memory.calls import CallRow, CallStatus
@@ -99,8 +106,10 @@ class Registry:
         public_url: str | None = None,
         *,
         expect: Callable[[Owner], None] = lambda _: None,
+        sound: Callable[[str], bytes] = no_prompts,
     ) -> None:
-        """`expect` is told whose call is about to come; it comes back at once."""
+        """`expect` is told whose call is about to come; it comes back at once. `sound` reads a sound file."""
+        self._sound = sound
         self._expect = expect
         self._store = store
         self._book = book
@@ -231,6 +240,28 @@ class Registry:
             row = await self._store.get_call(call_sid)
             return Ended() if row is None else await self._after(row, leg, came)
 
+    async def waiting(self, place: PlaceInLine) -> WaitOn | LeaveLine:
+        """See the protocol."""
+        self._ends.pop(place.call_sid, None)
+        async with in_our_terms():
+            return await lines.waiting(self._store, self._book, place)
+
+    async def hold_music(self, piece: MusicPiece) -> bytes | None:
+        """See the protocol."""
+        async with in_our_terms():
+            return await lines.hold_music(self._store, self._book, piece, self._sound)
+
+    async def out_of_line(self, report: LineReport) -> Outcome:
+        """See the protocol."""
+        self._ends.pop(report.call_sid, None)
+        async with in_our_terms():
+            row = await self._store.get_call(report.call_sid)
+            business = None if row is None else await as_begun(self._book, self._store, row)
+            if row is None or business is None:
+                return Ended()
+            came = out_of_line(business, flow_of(row, business), report)
+            return Ended() if came is None else await self._after(row, report.leg, came)
+
     async def recording(self, report: RecordingReport) -> None:
         """See the protocol."""
         async with in_our_terms():
@@ -251,7 +282,7 @@ class Registry:
             business = None if row is None else await as_begun(self._book, self._store, row)
         if row is None or business is None:
             return None
-        told = engine.whisper(business, _flow_of(row, business))
+        told = engine.whisper(business, flow_of(row, business))
         return None if told is None else Whispered(told.text, told.accept, told.language)
 
     async def _after(self, row: CallRow, leg: int, came: Came) -> Outcome:
@@ -259,7 +290,7 @@ class Registry:
         business = await as_begun(self._book, self._store, row)
         if business is None:
             return Ended()
-        flow = _flow_of(row, business)
+        flow = flow_of(row, business)
         if row.status is CallStatus.FAILED:  # without a model it went to a person, or left a message
             return message_of(business, "") if came in NOBODY_THERE else Ended()
         if row.status is not CallStatus.TRANSFERRED or leg not in (0, flow.trip.no):
@@ -301,11 +332,7 @@ class Registry:
         business = self._book.businesses.get(row.business_id)
         if business is None:
             return outcome_of(None, row.status, FlowState(STATE_VERSION, ""))
-        return outcome_of(business, row.status, _flow_of(row, business))
-
-
-def _flow_of(row: CallRow, business: Business) -> FlowState:
-    return FlowState.from_json(restore(row.snapshot).flow_json, business)
+        return outcome_of(business, row.status, flow_of(row, business))
 
 
 def _status_of(flow: FlowState) -> CallStatus:

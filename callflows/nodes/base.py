@@ -76,6 +76,7 @@ class Here:
     caller: str | None
     is_vip: bool
     is_owner: bool
+    is_staff: bool
     is_open: Callable[[str], bool]
     spoken: Mapping[str, str]
     """What slots sound like; without the secret ones."""
@@ -158,6 +159,8 @@ class NodeBase(Part):
     """Where texts by language stand."""
     UNSPOKEN: ClassVar[tuple[Pattern, ...]] = ()
     """Which of these our own voice does not say to the caller."""
+    QUEUES: ClassVar[tuple[Pattern, ...]] = ()
+    """Where the names of nodes of type `queue` stand, which are no ways to go."""
     TOOLS: ClassVar[tuple[Pattern, ...]] = ()
     """Where the names of tools stand."""
     CAN_START: ClassVar[bool] = True

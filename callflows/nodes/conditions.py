@@ -28,7 +28,7 @@ class Condition(Part):
     slot: Name | None = Field(None, description="A slot to look at.")
     op: Operator | None = Field(None, description="How to compare; `is` when left out.")
     value: Comparable | None = Field(None, description="What to compare with.")
-    caller: Literal["vip", "known", "withheld"] | None = Field(None, description="Who calls.")
+    caller: Literal["vip", "staff", "known", "withheld"] | None = Field(None, description="Who calls.")
     language: Language | None = Field(None, description="The language the call is in.")
     hours: Name | None = Field(None, description="A schedule that is open now.")
 
@@ -56,9 +56,12 @@ class Condition(Part):
             return here.is_open(self.hours)
         if self.language is not None:
             return here.language.split("-")[0] == self.language.split("-")[0]
-        return {"vip": here.is_vip, "known": here.caller is not None, "withheld": here.caller is None}[
-            self.caller or "known"
-        ]
+        return {
+            "vip": here.is_vip,
+            "staff": here.is_staff,
+            "known": here.caller is not None,
+            "withheld": here.caller is None,
+        }[self.caller or "known"]
 
 
 def _compare(value: Any, op: str, wanted: str) -> bool:

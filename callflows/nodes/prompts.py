@@ -35,6 +35,11 @@ AudioFiles = Annotated[
 """A WAV file, or one for each language, relative to the flow file's folder."""
 
 
+def file_in(files: Mapping[str, str], language: str) -> str:
+    """The file of a language; empty if there is none: one in another language is not played."""
+    return "" if lacks(files, language) else text_in(files, language)
+
+
 class Retry(Part):
     """What happens when the caller says nothing, or nothing that fits."""
 
@@ -56,7 +61,7 @@ class Asks(NodeBase):
 
     def file_for(self, language: str) -> str:
         """The sound file that is played in this language; empty: the text is spoken."""
-        return "" if lacks(self.audio, language) else text_in(self.audio, language)
+        return file_in(self.audio, language)
 
     def prompt(self, here: Here, before: Mapping[str, str] | None = None) -> tuple[Say, ...]:
         """The node's prompt, with `before` ahead of it."""

@@ -11,6 +11,7 @@ from callflows.nodes.ends import HangUpNode
 from callflows.nodes.later import CallbackNode, SmsNode
 from callflows.nodes.menu import MenuNode
 from callflows.nodes.override import OverrideNode
+from callflows.nodes.queue import QueueNode, TakeNode
 from callflows.nodes.rings import RingNode, TransferNode
 from callflows.nodes.routes import BranchNode, HoursNode, LanguageNode
 from callflows.nodes.say import SayNode
@@ -33,6 +34,8 @@ AnyNode = (
     | TransferNode
     | RingNode
     | VoicemailNode
+    | QueueNode
+    | TakeNode
     | SmsNode
     | CallbackNode
     | HangUpNode

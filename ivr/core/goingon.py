@@ -115,4 +115,5 @@ def _rest_of(words: OwnWords, heard: str) -> OwnWords:
     """Words of ours, from the sentence that was cut off on."""
     said = max(0, len(sentences(heard)) - 1)
     left = " ".join(sentences(words.text)[said:])
-    return replace(words.spoken(), text=left or words.text, breaks=words.breaks + 1)
+    rest = replace(words.spoken(), breaks=words.breaks + 1)
+    return replace(rest, text=left, parts=()) if left else rest

@@ -109,6 +109,15 @@ class DialOutcome:
         return self.by_number.get(number, self)
 
 
+@dataclass(frozen=True)
+class LineOutcome:
+    """How every `<Enqueue>` goes: the place in the line, and when somebody takes the call; None: nobody does."""
+
+    position: int = 1
+    taken_after_ms: int | None = None
+    talk_ms: int = 1_000
+
+
 @dataclass
 class Board:
     """One call's common ground. `now_ms` counts from dialling, in steps of one frame."""

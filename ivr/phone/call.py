@@ -14,6 +14,7 @@ from ivr.phone.board import (
     FetchAudio,
     FetchCalled,
     FetchDocument,
+    LineOutcome,
     Notify,
     OpenStream,
     SendText,
@@ -39,6 +40,7 @@ class Surroundings:
     network: Network = field(default_factory=Network)
     dial: DialOutcome = field(default_factory=DialOutcome)
     voice: Voice = murmur
+    line: LineOutcome = field(default_factory=LineOutcome)
 
 
 async def place_call(
@@ -70,6 +72,7 @@ async def place_call(
         script=script,
         network=around.network,
         dial=around.dial,
+        line=around.line,
         voice=around.voice,
         recordings_url=rest.recordings_url if rest else "https://api.twilio.com/recordings",
     )

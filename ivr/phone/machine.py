@@ -6,11 +6,12 @@ driver is `ivr.phone.call`.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import urljoin, urlsplit
 
-from ivr.phone.board import Board, DialOutcome, FetchDocument, Form, Goto, Next, Notify, Outcome
+from ivr.phone.board import Board, DialOutcome, FetchDocument, Form, Goto, LineOutcome, Next, Notify, Outcome
 from ivr.phone.line import FRAME_MS, murmur
+from ivr.phone.lines import Bridged, Stay
 from ivr.phone.mouth import Mouthful
 from ivr.phone.network import Network
 from ivr.phone.record import CallEvent, CallRecord, EndReason, EventKind
@@ -19,8 +20,10 @@ from ivr.phone.stream import StreamLeg
 from ivr.phone.twiml import (
     ConnectStream,
     Dial,
+    Enqueue,
     Gather,
     Hangup,
+    Leave,
     PauseVerb,
     PlayVerb,
     Record,
@@ -59,6 +62,7 @@ class CallSetup:
     dial: DialOutcome = field(default_factory=DialOutcome)
     voice: Voice = murmur
     recordings_url: str = "https://api.twilio.com/recordings"
+    line: LineOutcome = field(default_factory=LineOutcome)
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,7 @@ class CallMachine:
         )
         self._url = setup.voice_url
         self._verbs: deque[Verb] = deque()
+        self._stay: Stay | None = None
         self._activity: Activity = Fetching()
         self._fetch_serial = 0
         self._fetch_url = ""
@@ -126,6 +131,8 @@ class CallMachine:
         self._follow_utterance(mouthful)
         if isinstance(self._activity, StreamLeg):
             self._activity.played(played.marks)
+        if self._stay is not None and self._stay.is_taken(board.now_ms):
+            self._bridge(self._stay)
         self._follow(self._activity.tick(mouthful))
 
     def document_arrived(self, serial: int, status: int, content_type: str, text: str) -> None:
@@ -242,7 +249,20 @@ class CallMachine:
             case Goto():
                 self._fetch(outcome)
 
+    def _bridge(self, stay: Stay) -> None:
+        """Somebody takes the caller out of the line."""
+        self._activity.cut(hang_up=False)
+        self._activity = Bridged(stay.outcome.talk_ms, self._leave_line(stay, "bridged"))
+
+    def _leave_line(self, stay: Stay, result: str) -> Outcome:
+        """The stay is over; the verbs behind `<Enqueue>` are next, unless it named where to go."""
+        self._stay, self._verbs = None, stay.rest
+        self._url = stay.document_url
+        return stay.ended(result, self.board.now_ms)
+
     def _fetch(self, goto: Goto) -> None:
+        if self._stay is not None:
+            goto = replace(goto, form=(*goto.form, *self._stay.form(self.board.now_ms)))
         self._fetch_serial += 1
         self._fetch_url = self._resolve(goto.url)
         self._activity = Fetching()
@@ -277,8 +297,18 @@ class CallMachine:
             self._answered_ms = self.board.now_ms
             self.board.tell(EventKind.ANSWERED)
         match verb:
+            case None if self._stay is not None:
+                self._fetch(Goto(self._stay.verb.wait_url))
             case None:
                 self._finish(EndReason.TWIML_ENDED)
+            case Enqueue():
+                sid, now_ms = self._new_sid("QU"), self.board.now_ms
+                self._stay = Stay(verb, self._setup.line, self._verbs, sid, now_ms, self._url)
+                self._fetch(Goto(verb.wait_url))
+            case Leave() if self._stay is not None:
+                self._follow(self._leave_line(self._stay, "leave"))
+            case Leave():
+                self._advance()
             case Hangup() | Reject():
                 self._finish(EndReason.SERVICE_HUNG_UP)
             case Redirect(url, method):
@@ -313,7 +343,11 @@ class CallMachine:
 
     def _finish(self, reason: EndReason) -> None:
         """The call ends, and the service is told."""
+        stay = self._stay
+        left = self._leave_line(stay, "hangup") if stay is not None else None
         self._close(reason)
+        if isinstance(left, Goto):
+            self.board.emit(Notify(self._resolve(left.url), (*self._common_form(), *left.form)))
         duration_s = (
             0 if self._answered_ms is None else (self.board.now_ms - self._answered_ms + 999) // 1_000
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from xml.etree import ElementTree
 
 MAX_PARAMETER_CHARS = 500
+MAX_LINE_CHARS = 64
 _CONTENT_TYPES = frozenset({"text/xml", "application/xml"})
 
 
@@ -91,7 +92,21 @@ class Reject:
     reason: str = "rejected"
 
 
-Verb = Prompt | ConnectStream | Gather | Dial | Record | Redirect | Hangup | Reject
+@dataclass(frozen=True)
+class Enqueue:
+    """`<Enqueue>`: a line by its name, what is heard there, where to go after it (else to the next verb)."""
+
+    line: str
+    action: str = ""
+    wait_url: str = ""
+
+
+@dataclass(frozen=True)
+class Leave:
+    """`<Leave>`: out of the line."""
+
+
+Verb = Prompt | ConnectStream | Gather | Dial | Record | Enqueue | Leave | Redirect | Hangup | Reject
 
 
 @dataclass(frozen=True)
@@ -205,7 +220,7 @@ class _Reader:
         )
 
     def _dial(self, element: ElementTree.Element) -> Verb | None:
-        nouns = tuple(_text(child) for child in element if child.tag in {"Number", "Sip", "Client"})
+        nouns = tuple(_text(child) for child in element if child.tag in {"Number", "Sip", "Client", "Queue"})
         targets = nouns or tuple(text for text in [_text(element)] if text)
         if not targets:
             self.faults.append("13201: <Dial> without anybody to call")
@@ -224,6 +239,17 @@ class _Reader:
             status_callback=element.get("recordingStatusCallback", ""),
         )
 
+    def _enqueue(self, element: ElementTree.Element) -> Verb | None:
+        if not (line := _text(element)) or len(line) > MAX_LINE_CHARS:
+            self.faults.append(
+                f"<Enqueue> without the name of a line, or one over {MAX_LINE_CHARS} characters"
+            )
+            return None
+        return Enqueue(line, element.get("action", ""), element.get("waitUrl", ""))
+
+    def _leave(self, element: ElementTree.Element) -> Verb:
+        return Leave()
+
     def _redirect(self, element: ElementTree.Element) -> Verb:
         return Redirect(_text(element), self._method(element))
 
@@ -241,6 +267,8 @@ class _Reader:
         "Gather": _gather,
         "Dial": _dial,
         "Record": _record,
+        "Enqueue": _enqueue,
+        "Leave": _leave,
         "Redirect": _redirect,
         "Hangup": _hangup,
         "Reject": _reject,

@@ -106,7 +106,77 @@ class RecordMessage:
     language: str
 
 
-Outcome = GoOn | Ended | TransferTo | RecordMessage | ByKeys | AskKeys
+@dataclass(frozen=True, slots=True)
+class PutInLine:
+    """The caller is to wait in a line. `leg`, `language`: as for a transfer."""
+
+    line: str
+    say: str
+    leg: int
+    language: str
+
+
+@dataclass(frozen=True, slots=True)
+class TakeFromLine:
+    """Who calls is to be connected to the first who waits in a line, or to wait so long for one."""
+
+    line: str
+    wait_s: int
+    say: str
+    leg: int
+    language: str
+
+
+Outcome = GoOn | Ended | TransferTo | RecordMessage | ByKeys | AskKeys | PutInLine | TakeFromLine
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceInLine:
+    """Where somebody who waits stands: `position` from 1 on, 0 where it was not told; the key they pressed, if any."""
+
+    call_sid: str
+    leg: int
+    position: int
+    waited_s: int
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitOn:
+    """What they hear for `for_s` seconds. `leave`: the key by which they leave the line; empty for none."""
+
+    text: str = ""
+    language: str = ""
+    has_music: bool = False
+    leave: str = ""
+    for_s: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveLine:
+    """They are to leave the line; `reason` is for the log."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MusicPiece:
+    """Some seconds of the music of a call's line; it begins again where it ends."""
+
+    call_sid: str
+    from_s: int
+    for_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class LineReport:
+    """How somebody's time in a line ended: `QueueResult`, and whether the caller is gone."""
+
+    call_sid: str
+    leg: int
+    result: str
+    waited_s: int
+    call_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +268,18 @@ class CallRegistry(Protocol):
 
     async def message_left(self, call_sid: str, leg: int, *, is_empty: bool, call_over: bool) -> Outcome:
         """The caller has left a message, or nothing; what comes next. Told twice, it answers twice alike."""
+        ...
+
+    async def waiting(self, place: PlaceInLine) -> WaitOn | LeaveLine:
+        """What somebody in a line hears next; a reason to leave is kept, so that it is the same told twice."""
+        ...
+
+    async def hold_music(self, piece: MusicPiece) -> bytes | None:
+        """Some of what who waits hears, as a WAV file; None: there is none."""
+        ...
+
+    async def out_of_line(self, report: LineReport) -> Outcome:
+        """Somebody has left a line; what comes next. Told twice, it answers twice alike."""
         ...
 
     async def recording(self, report: RecordingReport) -> None:

@@ -44,6 +44,9 @@ class Webhook:
     dial_status: str
     dial_bridged: str
     digits: str
+    queue_result: str
+    queue_position: int
+    queue_s: int
     recording_sid: str
     recording_status: str
     recording_s: int
@@ -131,6 +134,9 @@ def _webhook(origin: Origin, form: "ImmutableMultiDict[str, str]", query: Mappin
         dial_status=field("DialCallStatus"),
         dial_bridged=field("DialBridged").casefold(),
         digits=field("Digits"),
+        queue_result=field("QueueResult"),
+        queue_position=_number(field("QueuePosition")),
+        queue_s=_number(field("QueueTime")),
         recording_sid=recording if _RECORDING_SID.fullmatch(recording := field("RecordingSid")) else "",
         recording_status=field("RecordingStatus"),
         recording_s=_number(field("RecordingDuration")),

@@ -7,14 +7,18 @@ from ivr.web.called import ACCEPT_PATH, CalledRoutes
 from ivr.web.deps import WebDeps
 from ivr.web.health import HealthRoutes
 from ivr.web.media import MediaRoute
+from ivr.web.queues import HOLD_PATH, QueueRoutes
 from ivr.web.voice import (
     CONTINUE_PATH,
     KEYS_PATH,
     MEDIA_PATH,
+    QUEUED_PATH,
     RECORDED_PATH,
     RECORDING_PATH,
+    SERVED_PATH,
     STATUS_PATH,
     TRANSFERRED_PATH,
+    WAITING_PATH,
     WHISPER_PATH,
     VoiceRoutes,
 )
@@ -25,7 +29,7 @@ VOICE_PATH = "/twilio/voice"
 def create_app(deps: WebDeps) -> Starlette:
     """The application. It owns no background task: a call lives in its socket's request."""
     voice, media, health = VoiceRoutes(deps), MediaRoute(deps), HealthRoutes(deps)
-    called = CalledRoutes(deps)
+    called, queues = CalledRoutes(deps), QueueRoutes(deps)
     return Starlette(
         routes=[
             Route(VOICE_PATH, voice.voice, methods=["POST"]),
@@ -35,6 +39,10 @@ def create_app(deps: WebDeps) -> Starlette:
             Route(TRANSFERRED_PATH, voice.transferred, methods=["POST"]),
             Route(RECORDED_PATH, voice.recorded, methods=["POST"]),
             Route(RECORDING_PATH, voice.recording, methods=["POST"]),
+            Route(QUEUED_PATH, voice.queued, methods=["POST"]),
+            Route(SERVED_PATH, voice.served, methods=["POST"]),
+            Route(WAITING_PATH, queues.waiting, methods=["POST"]),
+            Route(HOLD_PATH, queues.hold),
             Route(WHISPER_PATH, called.whisper, methods=["POST"]),
             Route(ACCEPT_PATH, called.accept, methods=["POST"]),
             WebSocketRoute(MEDIA_PATH, media.media),

@@ -17,11 +17,14 @@ from ivr.web.deps import (
     DialReport,
     Ended,
     GoOn,
+    LineReport,
     OpenResult,
     Outcome,
+    PutInLine,
     RecordingReport,
     RecordMessage,
     StatusReport,
+    TakeFromLine,
     TransferTo,
     WebDeps,
 )
@@ -35,6 +38,9 @@ STATUS_PATH = "/twilio/status"
 KEYS_PATH = "/twilio/keys"
 TRANSFERRED_PATH = "/twilio/transferred"
 WHISPER_PATH = "/twilio/whisper"
+QUEUED_PATH = "/twilio/queued"
+WAITING_PATH = "/twilio/waiting"
+SERVED_PATH = "/twilio/served"
 RECORDED_PATH = "/twilio/recorded"
 RECORDING_PATH = "/twilio/recording"
 MEDIA_PATH = "/twilio/media"
@@ -72,6 +78,14 @@ class VoiceRoutes:
     async def recorded(self, request: Request) -> Response:
         """A message was left, or none."""
         return await self._twiml(request, "recorded", self._after_message)
+
+    async def queued(self, request: Request) -> Response:
+        """Somebody has left a line."""
+        return await self._twiml(request, "queued", self._after_line)
+
+    async def served(self, request: Request) -> Response:
+        """Somebody of the business has talked to who waited, or nobody did."""
+        return await self._twiml(request, "served", self._after_serving)
 
     async def recording(self, request: Request) -> Response:
         """A recording can be fetched, or its words are there: noted, never answered with anything to do."""
@@ -220,6 +234,18 @@ class VoiceRoutes:
         log.info("message_over", is_empty=hook.is_empty, outcome=type(outcome).__name__)
         return twiml.hang_up() if hook.call_over else self._next(hook, business, outcome)
 
+    async def _after_line(self, hook: Webhook, business: BusinessInfo) -> str:
+        report = LineReport(hook.call_sid, hook.leg, hook.queue_result, hook.queue_s, hook.call_over)
+        outcome = await self._ask(self._deps.calls.out_of_line(report), GoOn(business.not_reached_say))
+        log.info("line_left", result=hook.queue_result, outcome=type(outcome).__name__)
+        return twiml.hang_up() if hook.call_over else self._next(hook, business, outcome)
+
+    async def _after_serving(self, hook: Webhook, business: BusinessInfo) -> str:
+        report = DialReport(hook.call_sid, hook.leg, hook.dial_status, hook.dial_bridged, hook.call_over)
+        outcome = await self._ask(self._deps.calls.transfer_result(report), GoOn())
+        log.info("serving_over", dial_status=hook.dial_status, outcome=type(outcome).__name__)
+        return twiml.hang_up() if hook.call_over else self._next(hook, business, outcome)
+
     def _next(self, hook: Webhook, business: BusinessInfo, outcome: Outcome) -> str:
         match outcome:
             case Ended(say):
@@ -228,6 +254,13 @@ class VoiceRoutes:
                 return self._dial(hook, business, outcome)
             case RecordMessage():
                 return _record(hook, outcome)
+            case PutInLine(line, say, leg, language):
+                base = hook.origin.http_base
+                left, waits = f"{base}{QUEUED_PATH}?leg={leg}", f"{base}{WAITING_PATH}?leg={leg}"
+                return twiml.enqueue(line, left, waits, say=say, language=language)
+            case TakeFromLine(line, wait_s, say, leg, language):
+                served = f"{hook.origin.http_base}{SERVED_PATH}?leg={leg}"
+                return twiml.dial_line(line, served, wait_s=wait_s, say=say, language=language)
             case GoOn(say):
                 return self._go_on(hook, business, say)
             case ByKeys(say):

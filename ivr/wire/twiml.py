@@ -132,6 +132,61 @@ def record(
     return str(response)
 
 
+def enqueue(line: str, action_url: str, wait_url: str, *, say: str = "", language: str = "en-US") -> str:
+    """Put the caller into a line. `wait_url` answers what they hear there; how it ended is posted to `action_url`."""
+    response = VoiceResponse()
+    _say(response, say, language)
+    response.enqueue(
+        clean(line), action=clean(action_url), method="POST", wait_url=clean(wait_url), wait_url_method="POST"
+    )
+    return str(response)
+
+
+def wait_in_line(
+    text: str,
+    again_url: str,
+    for_s: int,
+    *,
+    sound_url: str = "",
+    has_key: bool = False,
+    language: str = "en-US",
+) -> str:
+    """For who waits in a line: the text, then the sound (or silence for so long); then `again_url` is asked anew.
+
+    With `has_key` a key that they press meanwhile is posted there at once.
+    """
+    response = VoiceResponse()
+    url = clean(again_url)
+    heard: VoiceResponse | Gather = response
+    if has_key:
+        heard = Gather(input="dtmf", num_digits=1, timeout=1, finish_on_key="", action=url, method="POST")
+        response.append(heard)
+    _say(heard, text, language)
+    if sound_url:
+        heard.play(clean(sound_url))
+    else:
+        heard.pause(length=for_s)
+    response.redirect(url, method="POST")
+    return str(response)
+
+
+def leave_line() -> str:
+    """For who waits in a line: leave it, and go on where it was entered."""
+    response = VoiceResponse()
+    response.leave()
+    return str(response)
+
+
+def dial_line(line: str, action_url: str, *, wait_s: int, say: str = "", language: str = "en-US") -> str:
+    """Connect to the first who waits in a line, or wait so long for one; how it went is posted to `action_url`."""
+    response = VoiceResponse()
+    _say(response, say, language)
+    call = Dial(action=clean(action_url), method="POST", timeout=wait_s)
+    call.queue(clean(line))
+    response.append(call)
+    return str(response)
+
+
 def ask_to_accept(text: str, key_url: str, language: str = "en-US", *, wait_s: int = 8) -> str:
     """For who was called: the text, twice; a key they press is posted to `key_url`. Without one they are left."""
     response = VoiceResponse()

@@ -21,7 +21,7 @@ from structlog.testing import capture_logs
 from ivr.app import ServeOptions, Service, bind, worker_name
 from ivr.foundations import speech_endpoint, speech_model
 from ivr.phone import service as phone
-from ivr.phone.board import DialOutcome
+from ivr.phone.board import DialOutcome, LineOutcome
 from ivr.phone.call import Surroundings, place_call
 from ivr.phone.machine import Caller
 from ivr.phone.network import Network
@@ -190,6 +190,7 @@ class World:
         to: str = DENTAL,
         network: Network | None = None,
         dial: DialOutcome | None = None,
+        in_line: LineOutcome | None = None,
         on_event: Callable[[CallEvent], None] | None = None,
         most_ms: int = 40_000,
         drop_after_ms: int | None = None,
@@ -201,7 +202,10 @@ class World:
             to=to,
             script=CallScript(steps, hang_up_after_ms=most_ms, drop_after_ms=drop_after_ms),
             surroundings=Surroundings(
-                network or Network(), dial or DialOutcome(ring_ms=200, talk_ms=200), network_voice
+                network or Network(),
+                dial or DialOutcome(ring_ms=200, talk_ms=200),
+                network_voice,
+                line=in_line or LineOutcome(),
             ),
             on_event=on_event,
         )

@@ -25,12 +25,17 @@ from ivr.web.deps import (
     DialReport,
     Ended,
     GoOn,
+    LeaveLine,
+    LineReport,
+    MusicPiece,
     OpenResult,
     Outcome,
+    PlaceInLine,
     Readiness,
     RecordingReport,
     RunCall,
     StatusReport,
+    WaitOn,
     WebDeps,
     WebLimits,
     Whispered,
@@ -119,6 +124,11 @@ class Registry:
         self.dials: list[DialReport] = []
         self.messages: list[tuple[str, int, bool, bool]] = []
         self.recordings: list[RecordingReport] = []
+        self.hold: WaitOn | LeaveLine = WaitOn()
+        self.music: bytes | None = None
+        self.places: list[PlaceInLine] = []
+        self.pieces: list[MusicPiece] = []
+        self.lines: list[LineReport] = []
         self.whispers: dict[str, Whispered] = {}
         self.spent: set[str] = set()
         self.open_result = OpenResult.NEW
@@ -171,6 +181,21 @@ class Registry:
     async def message_left(self, call_sid: str, leg: int, *, is_empty: bool, call_over: bool) -> Outcome:
         await self._come()
         self.messages.append((call_sid, leg, is_empty, call_over))
+        return self.next
+
+    async def waiting(self, place: PlaceInLine) -> WaitOn | LeaveLine:
+        await self._come()
+        self.places.append(place)
+        return self.hold
+
+    async def hold_music(self, piece: MusicPiece) -> bytes | None:
+        await self._come()
+        self.pieces.append(piece)
+        return self.music
+
+    async def out_of_line(self, report: LineReport) -> Outcome:
+        await self._come()
+        self.lines.append(report)
         return self.next
 
     async def recording(self, report: RecordingReport) -> None:
