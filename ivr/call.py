@@ -159,6 +159,10 @@ class Call:
         """A newer stream holds the call: keep what was said, and go."""
         self._receive(ev.LineClosed(GOING_AWAY))
 
+    def hours_by_hand(self, event: ev.HoursByHand) -> None:
+        """Somebody opened or closed the business."""
+        self._receive(event)
+
     async def run(self) -> CallEnd:
         """Carry the call to its end. Raises: an `ExceptionGroup` for a bug of ours, with everything closed."""
         unsubscribe = self._around.subscribe(self._on_tick)

@@ -241,7 +241,7 @@ class Reception:
         live = LiveCall(call)
         self._live[sid] = live
         parts.registry.liveness.began(sid, lambda: claim.held_epoch, call.leave)
-        self.hours.joined(sid, beginning.setup, call.receive)
+        self.hours.joined(sid, beginning.setup, call.hours_by_hand)
         if self._handing_over:
             call.hand_over()
         end = CallEnd(None)
