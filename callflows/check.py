@@ -12,6 +12,7 @@ from callflows.lexicon import plain
 from callflows.lines import line_name
 from callflows.model import Business, Talk, names_in, referred
 from callflows.nodes.collect import CollectNode
+from callflows.nodes.later import CallbackNode
 from callflows.nodes.menu import MenuNode
 from callflows.nodes.override import OverrideNode
 from callflows.nodes.prompts import Asks
@@ -45,7 +46,7 @@ def _warnings(document: Document, business: Business) -> list[FlowFault]:
     found = [*_unused_targets(business), *_ways_out(business), *_left_out(business), *_language(business)]
     found += [*_disclosure(business), *_languages(document, business), *_unused(document, business)]
     found += _tools(business)
-    found += [*_own_phrases(business), *_untold(business), *_lines(business)]
+    found += [*_own_phrases(business), *_untold(business), *_lines(business), *_unasked(business)]
     found += [*_same_words(business), *_no_owners(business), *_no_audio(document, business)]
     return [_warning(document, *warning) for warning in found]
 
@@ -136,6 +137,18 @@ def _own_phrases(business: Business) -> Iterator[_Said]:
         if isinstance(node, Rings) and unknown and not node.not_reached:
             message = f"that nobody was reached is told in English to callers in {', '.join(unknown)}"
             yield ("nodes", name), message, "give `not_reached:` in that language"
+
+
+def _unasked(business: Business) -> Iterator[_Said]:
+    """Nobody is called back who was not asked."""
+    back = business.resume.call_back
+    asks = any(isinstance(node, CallbackNode) and node.when == "dropped" for node in business.nodes.values())
+    if back is not None and back.consent == "asked" and not asks:
+        message = "nobody is asked, so nobody is called back"
+        yield ("resume", "call_back"), message, "add a node `type: callback` with `when: dropped`"
+    if back is None and asks:
+        message = "callers are asked whether to be called back, and never are"
+        yield ("resume",), message, "give `resume: {call_back: {}}`"
 
 
 def _untold(business: Business) -> Iterator[_Said]:

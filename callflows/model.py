@@ -1,7 +1,6 @@
 """A business and its call flow: what a flow file says. Frozen; a `Business` that exists can be run."""
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
@@ -10,7 +9,6 @@ from pydantic_core import PydanticCustomError
 
 from callflows.down import ModelDown
 from callflows.fields import (
-    Duration,
     Email,
     Fact,
     Language,
@@ -18,7 +16,6 @@ from callflows.fields import (
     Name,
     PhoneNumber,
     Prose,
-    ResumeText,
     Slug,
     Spoken,
     SpokenNow,
@@ -35,8 +32,9 @@ from callflows.nodes.rings import TransferNode
 from callflows.nodes.talk import Exit, Talk
 from callflows.nodes.tool import ToolNode
 from callflows.part import Part
+from callflows.resuming import ResumePolicy
 from callflows.rota import Rota
-from callflows.texts import Template, Texts
+from callflows.texts import Texts
 from callflows.tools import Host, PlainUrl, Secret, Tool, env_names, host_of
 
 __all__ = [
@@ -58,9 +56,6 @@ __all__ = [
 REFERENCE_ERROR = "flow_reference"
 """Type of the error a `Business` raises for names that lead nowhere; the parser tells those by place."""
 
-_TWO_HOURS = timedelta(hours=2)
-_HALF_AN_HOUR = timedelta(minutes=30)
-
 
 class Orchestration(StrEnum):
     """Who decides that a caller has not finished, where the line was bad (docs/design.md, turn-taking)."""
@@ -81,26 +76,6 @@ class Target(Part):
     number: PhoneNumber
     description: Line = Field(description="Who answers there and for what; the speech model chooses by it.")
     say: Texts = Field({}, description="What the caller is told before being connected.")
-
-
-class ResumePolicy(Part):
-    """What happens when a caller who was cut off calls again."""
-
-    within: Duration = Field(
-        _TWO_HOURS, description="How long a call that broke off can be taken up: 2h, 30m."
-    )
-    greeting: Literal["offer", "straight", "never"] = Field(
-        "offer",
-        description="offer: ask whether to go on, and go on after a yes; straight: go on; never: greet as a new call.",
-    )
-    say: ResumeText = Field("", description="The offer in your own words or language; {topic} is filled in.")
-    confirm_after: Duration = Field(
-        _HALF_AN_HOUR, description="What was gathered longer ago is read back first, to be confirmed."
-    )
-    confirm: Template = Field(
-        "You had told me: {slots}. Is that still right?",
-        description="The words for it; {slots} is filled in.",
-    )
 
 
 class Limits(Part):

@@ -105,8 +105,11 @@ def reads(document: Document) -> Named:
 
 
 def schedules(document: Document) -> Named:
-    """Every name of a schedule that some node looks at."""
+    """Every name of a schedule that something looks at."""
     yield from _from_nodes(document, "SCHEDULES")
+    name = document.at("resume", "call_back", "hours")
+    if isinstance(name, str):
+        yield ("resume", "call_back", "hours"), name
 
 
 def texts_of(value: Any) -> list[str]:

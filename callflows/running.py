@@ -257,6 +257,8 @@ def _applied(
         key = f"pin-{state.uses + 1}"
         state = replace(state, using=Using(key, ""), uses=state.uses + 1)
         return state, [*actions, CheckPin(key, outcome.check)]
+    if outcome.may_return is not None:
+        state = replace(state, may_return=outcome.may_return)
     if outcome.wish is not None:
         state, ordered = _ordered(business, state, outcome.wish, moment)
         actions += ordered

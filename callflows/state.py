@@ -48,6 +48,8 @@ class FlowState:
     """Where a call broke off that the caller may go on with: nothing of it counts before they say so."""
     taken_up: bool = False
     """The call goes on with one that broke off."""
+    may_return: bool = False
+    """The caller has agreed to be called back should the call break off."""
     is_old: bool = False
     """What was gathered is so old that the caller is to confirm it."""
     secrets: dict[str, Any] = field(default_factory=dict, hash=False, repr=False)
@@ -112,6 +114,7 @@ class FlowState:
             cls.from_json(stored["offered"], business) if isinstance(stored.get("offered"), dict) else None,
             taken_up=stored.get("taken_up") is True,
             is_old=stored.get("is_old") is True,
+            may_return=stored.get("may_return") is True,
             orders=orders_of(stored.get("orders")),
             trip=trip_of(stored.get("trip"), business.transfers),
         )
@@ -125,7 +128,7 @@ def _using(data: object, business: Business) -> Using | None:
     return Using(key, tool, arguments) if tool in business.tools else None
 
 
-_FLAGS = ("taken_up", "is_old")
+_FLAGS = ("taken_up", "is_old", "may_return")
 
 
 def _progress(data: object) -> Progress:

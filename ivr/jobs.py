@@ -14,6 +14,7 @@ from ivr.callers import ledger_path
 from ivr.foundations import audio_store, database, embedding_model, embedding_process, flow_folder
 from ivr.mail import Mailer
 from ivr.orders import Orders
+from ivr.returns import Returns
 from ivr.settings import Settings
 from ivr.shelf import FlowShelf
 from ivr.toolbox import FlowSecrets
@@ -91,7 +92,8 @@ def orders(settings: Settings, store: Store) -> Orders:
         token.get_secret_value() if token is not None else None,
         settings.twilio_api_base_url,
     )
-    return Orders(store, outward, settings.public_url or "")
+    returns = Returns(store, lambda: load_folder(flow_folder(settings)).businesses)
+    return Orders(store, outward, settings.public_url or "", returns)
 
 
 def retention(settings: Settings) -> dict[str, timedelta]:

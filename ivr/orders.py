@@ -1,17 +1,18 @@
 """The work on what was ordered beside a call: each is begun once, whatever breaks."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 import structlog
 
 from ivr.adapters.twilio_outward import NotDone
 from ivr.errors import TelephonyError
+from ivr.returns import Returns
 from ivr.web.routes import VOICE_PATH
 from ivr.web.voice import STATUS_PATH
 from memory.store import OrderRow, Store
-from memory.store_orders import OrderStatus
+from memory.store_orders import RETURN, OrderStatus
 
 CALL_BACK_ONCE_IN = timedelta(hours=20)
 """Once a day: twenty hours, so that a daily caller at about the same hour is not refused."""
@@ -34,13 +35,17 @@ class Orders:
     store: Store
     outward: Outward
     public_url: str
+    returns: Returns
 
     async def carry_out(self, call_sid: str, key: str) -> None:
         """Raises: `NotDone`, `StorageUnavailable`: tried again then."""
         order = await self.store.order(call_sid, key)
         if order is None or order.status is not OrderStatus.DUE:
             return
-        status = await self.store.begin_order(order, CALL_BACK_ONCE_IN if order.kind == "callback" else None)
+        if order.kind == RETURN and not await self._is_now(order):
+            return
+        once_in = None if order.kind == "sms" else CALL_BACK_ONCE_IN
+        status = await self.store.begin_order(order, once_in)
         if status is OrderStatus.REFUSED:
             log.info("order_refused", kind=order.kind, business=order.business_id)
         if status is not OrderStatus.BEGUN:
@@ -56,6 +61,19 @@ class Orders:
             return
         await self.store.order_over(order, OrderStatus.DONE, sid)
         log.info("order_done", kind=order.kind, business=order.business_id, sid=sid)
+
+    async def _is_now(self, order: OrderRow) -> bool:
+        """Whether who was cut off is to be called now; else the order is put off, or refused."""
+        now = datetime.now(UTC)
+        due_at = await self.returns.due_at(order, now)
+        if due_at is None:
+            await self.store.refuse_order(order)
+            log.info("order_refused", kind=order.kind, business=order.business_id)
+        elif due_at > now:
+            await self.store.put_off(order, due_at)
+        else:
+            return True
+        return False
 
     async def _done(self, order: OrderRow) -> str:
         if order.kind == "sms":

@@ -213,6 +213,7 @@ class Registry:
                 restored.silence_ms,
                 resumed=restored.resumed,
                 standing=restored.standing,
+                may_return=restored.may_return,
             )
             await self._store.save_after_end(call_sid, kept)
         match turn:
@@ -353,5 +354,6 @@ def _written(business: Business, row: CallRow, step: engine.Step) -> tuple[CallS
         resumed=before.resumed,
         standing=before.standing,
         opening=opening,
+        may_return=before.may_return,
     )
     return snapshot, status

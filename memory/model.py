@@ -164,11 +164,15 @@ class Window:
     facts: tuple[str, ...] = ()
 
 
+MAY_RETURN = "may_return"
+
+
 @dataclass(frozen=True, slots=True)
 class CallSnapshot:
     """What another worker, or the next call, needs to go on: JSON-compatible, versioned by the core.
 
-    `state["resumed"]` says whether the call went on with the one it was offered: the store reads it.
+    `state["resumed"]` says whether the call went on with the one it was offered, `state[MAY_RETURN]` whether its caller
+    may be called back should it break off: the store reads them.
     """
 
     version: int

@@ -2,10 +2,11 @@
 
 from memory.scan import CallerScan
 from memory.store_callers import CallerStore
-from memory.store_calls import WORKER_PREFIX, CallStore
+from memory.store_calls import CallStore
 from memory.store_costs import CostStore
 from memory.store_erasure import ErasureStore
 from memory.store_facts import FactStore
+from memory.store_leases import WORKER_PREFIX, LeaseStore
 from memory.store_notices import HoursOverride, Notice, NoticeStore
 from memory.store_orders import OrderRow, OrderStore
 from memory.store_pages import AudioPaths, PageStore, PageVectors, StoredPage
@@ -37,6 +38,7 @@ class Store(
     CostStore,
     ErasureStore,
     FactStore,
+    LeaseStore,
     NoticeStore,
     OrderStore,
     PageStore,

@@ -1,10 +1,10 @@
 """Calls in the database: opened, claimed by streams, journalled, ended once, resumed."""
 
-from collections.abc import Collection
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, case, delete, func, or_, select, text, update
+from sqlalchemy import Row, Select, and_, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -13,21 +13,10 @@ from memory.database import Database, check_business, clean_json
 from memory.errors import CallOver, StaleEpoch, UnknownCall
 from memory.model import CallSnapshot, EndedBy, Trust
 from memory.schema import calls, flow_documents, pages, spent_tokens
-from memory.store_orders import note_orders
+from memory.store_orders import note_orders, note_return
 
 SETTLED = (CallStatus.FINISHED, CallStatus.TRANSFERRED)
 """Ways to end that leave nothing to resume."""
-PRESUMED = (EndedBy.WORKER, EndedBy.TWILIO)
-"""Nobody hung up: the call was not heard of any more."""
-
-
-WORKER_PREFIX = "callthread-worker-"
-OTHER_WORKERS = text(
-    """
-    SELECT count(DISTINCT application_name) FROM pg_stat_activity
-    WHERE datname = current_database() AND application_name LIKE :like AND application_name <> :mine
-    """
-)
 
 
 class CallStore(Database):
@@ -128,6 +117,7 @@ class CallStore(Database):
                 .where(calls.c.call_sid == call_sid)
                 .values(status=status, ended_by=by, ended_at=now, last_activity_at=now)
             )
+            await note_return(connection, replace(row, status=status, ended_by=by))
             return True
 
     async def find_dropped(
@@ -214,101 +204,6 @@ class CallStore(Database):
             for row in await self._rows(business_id, active.where(calls.c.business_id == business_id))
         ]
 
-    async def drop_stale(
-        self, older_than: timedelta, *, business_id: str | None = None, only: Collection[str] | None = None
-    ) -> list[str]:
-        """Calls under way that nobody has written to for so long (on the database's clock) are dropped.
-
-        Of one business, and `only` these, if given. They ended when they were last heard of. Returns their CallSids.
-        """
-        among = [business_id] if business_id is not None else await self.businesses()
-        return [call_sid for one in among for call_sid in await self._drop_stale_of(one, older_than, only)]
-
-    async def _drop_stale_of(
-        self, business_id: str, older_than: timedelta, only: Collection[str] | None
-    ) -> list[str]:
-        stale = update(calls).where(
-            calls.c.business_id == business_id,
-            calls.c.status == CallStatus.ACTIVE,
-            calls.c.last_activity_at < func.clock_timestamp() - older_than,
-        )
-        if only is not None:
-            stale = stale.where(calls.c.call_sid.in_(only))
-        by = case((calls.c.epoch > 0, EndedBy.WORKER.value))  # without a stream nobody knows
-        ended = stale.values(status=CallStatus.DROPPED, ended_by=by, ended_at=calls.c.last_activity_at)
-        async with self.transaction(business_id) as connection:
-            return list((await connection.execute(ended.returning(calls.c.call_sid))).scalars())
-
-    async def stale_calls(self, business_id: str, caller: str, older_than: timedelta) -> list[str]:
-        """This caller's calls under way that nobody has written to for so long (database's clock)."""
-        check_business(business_id)
-        stale = select(calls.c.call_sid).where(
-            calls.c.business_id == business_id,
-            calls.c.caller == caller,
-            calls.c.status == CallStatus.ACTIVE,
-            calls.c.last_activity_at < func.clock_timestamp() - older_than,
-        )
-        async with self.transaction(business_id) as connection:
-            return list((await connection.execute(stale)).scalars())
-
-    async def revive(self, call_sid: str) -> bool:
-        """A call that was dropped by presumption lives, and goes on with a new epoch. False if it did not end so."""
-        back = (
-            update(calls)
-            .where(
-                calls.c.call_sid == call_sid,
-                calls.c.status == CallStatus.DROPPED,
-                calls.c.ended_by.in_(PRESUMED),
-            )
-            .values(
-                status=CallStatus.ACTIVE,
-                ended_by=None,
-                ended_at=None,
-                last_activity_at=func.clock_timestamp(),
-                epoch=calls.c.epoch + 1,
-            )
-            .returning(calls.c.call_sid)
-        )
-        async with self.call_transaction(call_sid) as connection:
-            return (await connection.execute(back)).first() is not None
-
-    async def renew(self, call_sid: str) -> None:
-        """Twilio asks for the call's next stream: for so long as a lease lasts it is not taken from anybody."""
-        seen = update(calls).where(calls.c.call_sid == call_sid, calls.c.status == CallStatus.ACTIVE)
-        async with self.call_transaction(call_sid) as connection:
-            await connection.execute(seen.values(last_activity_at=func.clock_timestamp()))
-
-    async def lapsed(self, older_than: timedelta) -> list[tuple[str, int]]:
-        """Calls with a stream that nobody has renewed for so long (database's clock): CallSid and epoch of each."""
-        among = select(calls.c.call_sid, calls.c.epoch).where(*_lapsed(older_than))
-        found: list[tuple[str, int]] = []
-        for business_id in await self.businesses():
-            async with self.transaction(business_id) as connection:
-                rows = await connection.execute(among.where(calls.c.business_id == business_id))
-                found += [(row.call_sid, row.epoch) for row in rows]
-        return found
-
-    async def take_lapsed(self, call_sid: str, epoch: int, older_than: timedelta) -> int | None:
-        """Take a call from a worker that is gone: its writes are refused from now on. One taker wins.
-
-        Returns the new epoch; `None` if the call was renewed, claimed or ended meanwhile.
-        """
-        taken = (
-            update(calls)
-            .where(calls.c.call_sid == call_sid, calls.c.epoch == epoch, *_lapsed(older_than))
-            .values(epoch=calls.c.epoch + 1, last_activity_at=func.clock_timestamp())
-            .returning(calls.c.epoch)
-        )
-        async with self.call_transaction(call_sid) as connection:
-            new: int | None = (await connection.execute(taken)).scalar()
-            return new
-
-    async def other_workers(self) -> int:
-        """How many workers beside this one are connected to the database now (by their names, `WORKER_PREFIX`)."""
-        async with self.shared_transaction() as connection:
-            found = await connection.execute(OTHER_WORKERS, {"like": f"{WORKER_PREFIX}%", "mine": self._name})
-            return int(found.scalar_one())
-
     async def save_flow(self, flow_hash: str, yaml: str) -> None:
         """Keep a flow document under its hash: a call is restored on the version it began with."""
         row = insert(flow_documents).values(flow_hash=flow_hash, yaml=yaml)
@@ -346,7 +241,7 @@ class CallStore(Database):
 
     async def _rows(self, business_id: str, query: Select[Any]) -> list[CallRow]:
         async with self.transaction(business_id) as connection:
-            return [_call_row(row) for row in await connection.execute(query)]
+            return [call_row(row) for row in await connection.execute(query)]
 
 
 async def lock_call(connection: AsyncConnection, call_sid: str, epoch: int | None) -> CallRow:
@@ -359,14 +254,6 @@ async def lock_call(connection: AsyncConnection, call_sid: str, epoch: int | Non
 def snapshot_json(snapshot: CallSnapshot) -> dict[str, Any]:
     """As the column keeps it."""
     return {"version": snapshot.version, "state": clean_json(snapshot.state)}
-
-
-def _lapsed(older_than: timedelta) -> tuple[ColumnElement[bool], ...]:
-    return (
-        calls.c.status == CallStatus.ACTIVE,
-        calls.c.epoch > 0,
-        calls.c.last_activity_at < func.clock_timestamp() - older_than,
-    )
 
 
 def _check_epoch(row: CallRow, epoch: int | None) -> None:
@@ -384,10 +271,10 @@ async def _fetch(connection: AsyncConnection, call_sid: str, *, lock: bool = Fal
 
 async def _one(connection: AsyncConnection, query: Select[Any]) -> CallRow | None:
     row = (await connection.execute(query)).first()
-    return None if row is None else _call_row(row)
+    return None if row is None else call_row(row)
 
 
-def _call_row(row: Row[Any]) -> CallRow:
+def call_row(row: Row[Any]) -> CallRow:
     values = dict(row._mapping)
     snapshot = values.pop("snapshot")
     status = CallStatus(values.pop("status"))

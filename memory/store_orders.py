@@ -1,19 +1,27 @@
 """What is to be done beside a call: written with the snapshot that holds it, begun once, never twice."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import exists, func, literal, select, update
+from sqlalchemy import delete, exists, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from memory.calls import CallRow, CallStatus
 from memory.database import Database, clean_text
 from memory.jobqueue import enqueue_order
-from memory.model import CallSnapshot
+from memory.model import MAY_RETURN, CallSnapshot, EndedBy
 from memory.schema import calls, orders
+
+RETURN = "return"
+"""The kind of an order to call back who was cut off."""
+RETURN_AFTER = timedelta(seconds=30)
+RETURNED = (EndedBy.NETWORK, EndedBy.WORKER, EndedBy.TWILIO)
+"""Not who hung up, nor whom nobody heard."""
 
 
 class OrderStatus(StrEnum):
@@ -63,6 +71,32 @@ async def _note(connection: AsyncConnection, call_sid: str, order: Mapping[str, 
     fresh = insert(orders).from_select(names, row).on_conflict_do_nothing().returning(orders.c.order_key)
     if (await connection.execute(fresh)).first() is not None:
         await enqueue_order(connection, call_sid, order["key"], due_at)
+
+
+async def note_return(connection: AsyncConnection, row: CallRow) -> None:
+    """A call that has ended: if its caller may be called back for that, order it, in the end's own transaction.
+
+    Not at once: who calls again by themselves need not be called.
+    """
+    may = row.snapshot is not None and row.snapshot.state.get(MAY_RETURN) is True
+    if row.status is not CallStatus.DROPPED or row.ended_by not in RETURNED or not may or not row.caller:
+        return
+    due = datetime.now(UTC) + RETURN_AFTER
+    order = {"kind": RETURN, "to": row.caller, "text": "", "due": due.isoformat()}
+    await _note(connection, row.call_sid, {**order, "key": return_key(row.call_sid)})
+
+
+async def drop_return(connection: AsyncConnection, call_sid: str) -> None:
+    """The call lives after all."""
+    gone = delete(orders).where(
+        orders.c.call_sid == call_sid, orders.c.kind == RETURN, orders.c.status == OrderStatus.DUE
+    )
+    await connection.execute(gone)
+
+
+def return_key(call_sid: str) -> str:
+    """The same however often the end of a call is noted."""
+    return hashlib.sha256(f"{call_sid}\nreturn".encode()).hexdigest()[:32]
 
 
 class OrderStore(Database):
@@ -120,6 +154,21 @@ class OrderStore(Database):
             if changed.first() is not None:
                 return status
             return OrderStatus.DONE
+
+    async def put_off(self, order: OrderRow, due_at: datetime) -> None:
+        """Not now: an order that is due is to be done then."""
+        this = (orders.c.business_id == order.business_id) & (orders.c.order_key == order.order_key)
+        later = update(orders).where(this, orders.c.status == OrderStatus.DUE).values(due_at=due_at)
+        async with self.transaction(order.business_id) as connection:
+            if (await connection.execute(later)).rowcount:
+                await enqueue_order(connection, order.call_sid, order.order_key, due_at)
+
+    async def refuse_order(self, order: OrderRow) -> None:
+        """An order that is due is not to be done after all."""
+        this = (orders.c.business_id == order.business_id) & (orders.c.order_key == order.order_key)
+        refused = update(orders).where(this, orders.c.status == OrderStatus.DUE)
+        async with self.transaction(order.business_id) as connection:
+            await connection.execute(refused.values(status=OrderStatus.REFUSED))
 
     async def order_over(self, order: OrderRow, status: OrderStatus, sid: str = "") -> None:
         """How it went. `DUE`: it was certainly not done, and is to be tried again."""

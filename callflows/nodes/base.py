@@ -124,6 +124,8 @@ class Outcome:
     leave: Errand | None = None
     """The call leaves our stream."""
     wish: Wish | None = None
+    may_return: bool | None = None
+    """Whether the caller agrees to be called back should the call break off; None: they were not asked."""
     told: str = ""
     """What the caller is told first of all, by whoever speaks then."""
     progress: Progress | None = None

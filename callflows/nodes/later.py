@@ -72,6 +72,11 @@ class CallbackNode(Waits):
     SCHEDULES: ClassVar[tuple[Pattern, ...]] = (("hours",),)
 
     type: Literal["callback"]
+    when: Literal["wanted", "dropped"] = Field(
+        "wanted",
+        description="wanted: a yes orders the call; dropped: a yes agrees to be called should this call break off, by "
+        "`resume: call_back`.",
+    )
     hours: Name | None = Field(
         None, description="A name under `hours` within which is called; at once if left out."
     )
@@ -85,7 +90,9 @@ class CallbackNode(Waits):
 
     def enter(self, here: Here) -> Outcome:
         """Ask, if there is anything to ask."""
-        if not may_reach(here.caller, self.countries or (here.region,)) or self._due(here) is None:
+        if not may_reach(here.caller, self.countries or (here.region,)) or (
+            self.when == "wanted" and self._due(here) is None
+        ):
             return Outcome(to=self.otherwise)
         return Outcome(say=self.prompt(here), progress=here.progress)
 
@@ -106,6 +113,8 @@ class CallbackNode(Waits):
                 return Outcome(progress=here.progress)
         if agreed is None:
             return self.unmatched(here)
+        if self.when == "dropped":
+            return Outcome(to=self.to if agreed else self.otherwise, may_return=agreed)
         due = self._due(here)
         if not agreed or due is None:
             return Outcome(to=self.otherwise)

@@ -78,6 +78,12 @@ class Asking:
         """D_VAD in force."""
         return self._threshold.ms
 
+    def may_return(self) -> bool:
+        """Whether the caller may be called back should the call break off: not who wants nothing kept of it."""
+        back, standing = self._setup.business.resume.call_back, self.standing
+        agreed = back is not None and (back.consent == "policy" or self.flow.may_return)
+        return agreed and standing.keeps is not Keeps.NOTHING and standing.wish is Wish.NONE
+
     def access(self) -> Access:
         """What of the caller's past a turn may be made of."""
         access = self.standing.access(self._setup.business.memory)

@@ -109,6 +109,7 @@ class Keeping:
                 asking.asked_silence_ms,
                 resumed=asking.resumed,
                 standing=asking.standing,
+                may_return=asking.may_return(),
             )
         )
 

@@ -11,7 +11,7 @@ from callflows.model import Business
 from ivr.core.speaking import SpeedBy, SpeedState, VoiceProfile
 from ivr.core.standing import Standing
 from ivr.core.threshold import LONGEST_MS, SHORTEST_MS
-from memory.model import CallSnapshot
+from memory.model import MAY_RETURN, CallSnapshot
 
 SNAPSHOT_VERSION = 1
 
@@ -95,9 +95,10 @@ def snapshot_of(
     resumed: bool,
     standing: Standing | None,
     opening: str | None = None,
+    may_return: bool = False,
 ) -> CallSnapshot:
     """The journalled state, small and JSON-compatible. `silence_ms`: D_VAD if the caller asked for one; `opening`:
-    what a stream that goes on says first; left out, that the line broke.
+    what a stream that goes on says first; left out, that the line broke; `may_return`: the caller may be called back.
     """
     state = {
         "flow": flow.to_json(),
@@ -115,6 +116,8 @@ def snapshot_of(
         state["orders"] = engine.orders_json(flow.orders)
     if opening is not None:
         state["opening"] = opening
+    if may_return:
+        state[MAY_RETURN] = True
     return CallSnapshot(SNAPSHOT_VERSION, state)
 
 
@@ -129,6 +132,7 @@ class Restored:
     opening: str | None = None
     silence_ms: int | None = None
     standing: Standing | None = None
+    may_return: bool = False
 
 
 def restore(snapshot: CallSnapshot | None) -> Restored:
@@ -144,6 +148,7 @@ def restore(snapshot: CallSnapshot | None) -> Restored:
         str(state["opening"]) if "opening" in state else None,
         _silence_of(state),
         Standing.from_json(state.get("standing")),
+        state.get(MAY_RETURN) is True,
     )
 
 

@@ -46,6 +46,8 @@ class Caller:
     number: str
     stir_verstat: str = ""
     name: str = ""
+    is_called: bool = False
+    """They were called, by REST: `From` and `To` change places."""
 
 
 @dataclass(frozen=True)
@@ -377,15 +379,18 @@ class CallMachine:
     def _common_form(self) -> Form:
         """What every request carries. An empty value counts in the signature too; Twilio sends some."""
         caller = self._setup.caller
+        from_, to = caller.number, self._setup.to
+        if caller.is_called:
+            from_, to = to, from_
         form: Form = (
             ("CallSid", self.board.call_sid),
             ("AccountSid", self._setup.account_sid),
-            ("From", caller.number),
-            ("To", self._setup.to),
-            ("Caller", caller.number),
-            ("Called", self._setup.to),
+            ("From", from_),
+            ("To", to),
+            ("Caller", from_),
+            ("Called", to),
             ("CallStatus", self.status),
-            ("Direction", "inbound"),
+            ("Direction", "outbound-api" if caller.is_called else "inbound"),
             ("ApiVersion", "2010-04-01"),
             ("FromCity", ""),
             ("ToCity", ""),

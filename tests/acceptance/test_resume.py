@@ -2,16 +2,24 @@
 
 from datetime import timedelta
 
+from callflows.parse import load_folder
+from ivr.adapters.twilio_outward import TwilioOutward
+from ivr.orders import Orders
 from ivr.phone.machine import Caller
 from ivr.phone.record import EndReason, EventKind
+from ivr.phone.rest import FakeTwilioRest
 from ivr.phone.script import AfterReply, BargeIn, BreakStream, DropLine, HangUp, Wait
+from ivr.returns import Returns
 from ivr.sandbox.brain import Question
 from memory.calls import CallStatus
-from tests.acceptance.businesses import ANN, BEN, PLUMBING
+from memory.model import EndedBy
+from memory.store_orders import return_key
+from tests.acceptance.businesses import ANN, BEN, DENTAL, PLUMBING, TOKEN
 from tests.acceptance.line import say
 from tests.acceptance.model import GREETING, calls, told, turn
 from tests.acceptance.world import Act, Place, World, together, until
 
+PUBLIC = "https://ivr.example.test"
 OFFER = "Welcome back to Alpha Dental. We were cut off. Shall we go on, or start afresh?"
 HELLO = "Alpha Dental, how can I help you?"
 MARKED = "Is Doctor Marigold there on Friday?"
@@ -203,6 +211,31 @@ async def nobody_carries_it_any_more(place: Place) -> None:
         assert set(await world.store.drop_stale(timedelta(seconds=10))) == {record.call_sid}
 
 
+async def who_was_cut_off_is_called_back_and_goes_on(place: Place) -> None:
+    """Their line breaks, the order is made with the end of the call, and Twilio calls them: as `Url` says."""
+    script = [GREETING, turn(MARKED, LONG, audio_ms=4_000), turn("yes please", "Gladly")]
+    flows = {"alpha": {"resume": {"call_back": {"consent": "policy"}}}}
+    async with place.world(script, flows=flows) as world, FakeTwilioRest(auth_token=TOKEN) as rest:
+        first = await world.call(say(), DropLine(BargeIn(500)))
+        await kept(world, first.call_sid, 1)
+        dropped = await world.ended(first.call_sid)
+        assert (dropped.status, dropped.ended_by) == (CallStatus.DROPPED, EndedBy.TWILIO)
+        businesses = load_folder(place.folder / "flows").businesses
+        outward = TwilioOutward(rest.account_sid, TOKEN, rest.base_url)
+        jobs = Orders(world.store, outward, PUBLIC, Returns(world.store, lambda: businesses))
+        for _ in range(2):
+            await jobs.carry_out(first.call_sid, return_key(first.call_sid))
+        (form,) = rest.made
+        assert (form["To"], form["From"], form["Url"]) == (ANN.number, DENTAL, f"{PUBLIC}/twilio/voice")
+
+        called = await world.call(say(), HangUp(AfterReply(400)), caller=Caller(ANN.number, is_called=True))
+        row = await world.ended(called.call_sid)
+        assert (row.caller, row.resumed_from) == (ANN.number, first.call_sid)
+        assert world.model.own_words() == [HELLO, OFFER]
+        (answered,) = await world.turns(called.call_sid)
+        assert set(answered.states["window"]["page_ids"]) >= await pages_of(world, first.call_sid)
+
+
 async def test_b082_b083_b090_calls_that_break_off(act: Act) -> None:
     await act(
         goes_on_for_its_caller_alone,
@@ -212,4 +245,5 @@ async def test_b082_b083_b090_calls_that_break_off(act: Act) -> None:
         a_broken_stream_comes_back,
         breaks_before_the_words_are_known,
         nobody_carries_it_any_more,
+        who_was_cut_off_is_called_back_and_goes_on,
     )

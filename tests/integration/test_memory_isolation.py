@@ -128,6 +128,8 @@ CROSSINGS: dict[str, Callable[[Attempt], Awaitable[object]]] = {
     "save_voicemail_audio": lambda a: a.store.save_voicemail_audio(THEIR_MESSAGE, "mine.wav"),
     "voicemail_told": lambda a: a.store.voicemail_told(THEIR_MESSAGE),
     "begin_order": lambda a: a.store.begin_order(THEIR_ORDER, None),
+    "put_off": lambda a: a.store.put_off(THEIR_ORDER, NOW),
+    "refuse_order": lambda a: a.store.refuse_order(THEIR_ORDER),
     "order_over": lambda a: a.store.order_over(THEIR_ORDER, OrderStatus.DONE, "SM1"),
     "drop_stale": lambda a: a.store.drop_stale(timedelta(seconds=-9), business_id="bakery"),
     "stale_calls": lambda a: a.store.stale_calls("bakery", NUMBER, timedelta(seconds=-9)),

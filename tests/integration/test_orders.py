@@ -13,6 +13,7 @@ from ivr.core.speaking import SpeedState
 from ivr.errors import TelephonyError
 from ivr.orders import Orders
 from ivr.phone.rest import FakeTwilioRest
+from ivr.returns import Returns
 from memory.calls import CallStatus
 from memory.jobqueue import ORDER
 from memory.jobs import JobTools, run_pending
@@ -44,7 +45,7 @@ async def ordered(store: Store, call_sid: str, *orders: Order) -> None:
 
 def work(store: Store, rest: FakeTwilioRest, token: str = "token") -> Orders:
     """The job's."""
-    return Orders(store, TwilioOutward(rest.account_sid, token, rest.base_url), PUBLIC)
+    return Orders(store, TwilioOutward(rest.account_sid, token, rest.base_url), PUBLIC, Returns(store, dict))
 
 
 async def status(store: Store, call_sid: str, key: str) -> OrderStatus | None:
@@ -117,7 +118,7 @@ async def test_what_may_have_been_done_is_not_tried_again(store: Store) -> None:
     await ordered(store, "CA1", TEXT)
     server = await asyncio.start_server(hang, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    doing = Orders(store, TwilioOutward("AC1", "token", url), PUBLIC)
+    doing = Orders(store, TwilioOutward("AC1", "token", url), PUBLIC, Returns(store, dict))
     await doing.carry_out("CA1", "key1")
     server.close()
     await server.wait_closed()
@@ -127,12 +128,12 @@ async def test_what_may_have_been_done_is_not_tried_again(store: Store) -> None:
 async def test_without_twilio_or_an_address_it_waits(store: Store) -> None:
     await ordered(store, "CA1", TEXT, BACK)
     with pytest.raises(NotDone, match="set TWILIO_ACCOUNT_SID"):
-        await Orders(store, TwilioOutward(None, None), PUBLIC).carry_out("CA1", "key1")
+        await Orders(store, TwilioOutward(None, None), PUBLIC, Returns(store, dict)).carry_out("CA1", "key1")
     with pytest.raises(NotDone, match="cannot be reached"):
         nowhere = TwilioOutward("AC1", "token", "http://127.0.0.1:9")
-        await Orders(store, nowhere, PUBLIC).carry_out("CA1", "key1")
+        await Orders(store, nowhere, PUBLIC, Returns(store, dict)).carry_out("CA1", "key1")
     with pytest.raises(NotDone, match="set IVR_PUBLIC_URL"):
-        await Orders(store, TwilioOutward(None, None), "").carry_out("CA1", "key2")
+        await Orders(store, TwilioOutward(None, None), "", Returns(store, dict)).carry_out("CA1", "key2")
     with pytest.raises(TelephonyError):
         async with FakeTwilioRest(auth_token="token") as rest:
             await TwilioOutward(rest.account_sid, "another", rest.base_url).send_text(CALLER, SHOP, "Hello.")

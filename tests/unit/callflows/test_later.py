@@ -44,6 +44,9 @@ nodes:
   promised: {type: say, say: We will call you., to: menu}
   cannot: {type: say, say: Then please call again., to: menu}
 """
+AGREES = SHOP.replace("    hours: office\n    no_input", "    when: dropped\n    no_input") + (
+    "resume: {call_back: {hours: office}}\n"
+)
 BUSINESS = parse_text(SHOP, "shop.yaml")
 ZONE = ZoneInfo("America/New_York")
 CALLER = "+12025550144"
@@ -187,3 +190,32 @@ def test_what_is_wrong_is_told(old: str, new: str, told: str) -> None:
     with pytest.raises(FlowErrors) as caught:
         parse_text(SHOP.replace(old, new, 1), "shop.yaml")
     assert any(told in fault.message for fault in caught.value.faults), caught.value.faults
+
+
+@pytest.mark.parametrize(
+    ("caller", "key", "node", "agreed"),
+    [
+        (CALLER, "1", "menu", True),
+        (CALLER, "2", "menu", False),
+        ("+19005550144", "", "menu", False),
+        (None, "", "menu", False),
+    ],
+)
+def test_a_caller_agrees_to_be_called_should_the_call_break_off(
+    caller: str | None, key: str, node: str, agreed: bool
+) -> None:
+    business = parse_text(AGREES, "shop.yaml")
+    made = Conversation(business, Moment(FRIDAY_NIGHT, caller, call_id="CA1"))
+    made.begin()
+    made.press("2")
+    if key:
+        made.press(key)
+    assert (made.state.node, made.state.may_return, made.state.orders) == (node, agreed, ())
+    assert FlowState.from_json(made.state.to_json(), business).may_return is agreed
+
+
+def test_who_is_called_back_goes_on_and_needs_a_schedule_that_is_there() -> None:
+    with pytest.raises(FlowErrors, match="goes on where the call stopped"):
+        parse_text(SHOP + "resume: {greeting: never, call_back: {}}\n", "shop.yaml")
+    with pytest.raises(FlowErrors, match="no schedule is called `nights`"):
+        parse_text(SHOP + "resume: {call_back: {hours: nights}}\n", "shop.yaml")
