@@ -120,7 +120,6 @@ class Call:
         """Keys of tools that were used here: each counts once."""
         self._group: asyncio.TaskGroup | None = None
         self._handlers: dict[type, Callable[[Any], None]] = {
-            do.Hear: self._hear,
             do.StartReply: self._start_reply,
             do.PlayFile: self._play_file,
             do.CancelReply: self._cancel_reply,
@@ -145,11 +144,15 @@ class Call:
     def receive(self, event: ev.Event) -> None:
         """Let something happen to the call."""
         bill = self._around.bill
-        event, due = bill.event(event)
-        self._charge(due)
+        if type(event) is not ev.LineFrame:
+            event, due = bill.event(event)
+            self._charge(due)
         for command in self._core.receive(event, self._around.clock.now_ms()):
-            bill.command(command)
-            self._handlers[type(command)](command)
+            if type(command) is do.Hear:  # the sound of the line costs nothing
+                self._hear(command)
+            else:
+                bill.command(command)
+                self._handlers[type(command)](command)
 
     def hand_over(self) -> None:
         """This worker stops: leave at the next quiet moment, everything written, for another to go on."""

@@ -22,6 +22,9 @@ MAX_UNREAD_BYTES = 128 * 1024
 _WHOLE_TEXT = 0x81
 _HEAD_BYTES, _LONG_HEAD_BYTES, _MASK_BYTES = 2, 4, 4
 _LONG, _VERY_LONG = 126, 127
+_BODY, _LONG_BODY = _HEAD_BYTES + _MASK_BYTES, _LONG_HEAD_BYTES + _MASK_BYTES
+"""Where a masked frame's payload begins."""
+_LONG_TEXT = bytes((_WHOLE_TEXT, 0x80 | _LONG))
 
 
 class DirectSocket(WebSocketsSansIOProtocol):
@@ -63,6 +66,9 @@ class DirectSocket(WebSocketsSansIOProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Called by the loop. uvicorn gets whole frames only, so that each can be looked at before it is parsed."""
+        if self._take is not None and not (self._rest or self._is_parsed_by_uvicorn) and _is_one_text(data):
+            self._frame(data)  # nearly all
+            return
         if not self.handshake_complete or self._is_parsed_by_uvicorn:
             # The first data is the request. A peer that cannot wait for the answer is left to uvicorn for good.
             self._is_parsed_by_uvicorn = self.handshake_initiated
@@ -81,7 +87,7 @@ class DirectSocket(WebSocketsSansIOProtocol):
 
     def _frame(self, frame: bytes) -> None:
         if self._take is not None and frame[0] == _WHOLE_TEXT and frame[1] & 0x80:
-            body = _body(frame)
+            body = _LONG_BODY if frame[1] & 0x7F == _LONG else _BODY
             payload = apply_mask(frame[body:], frame[body - _MASK_BYTES : body])
             try:
                 text = str(payload, "utf-8")
@@ -93,9 +99,9 @@ class DirectSocket(WebSocketsSansIOProtocol):
         super().data_received(frame)
 
 
-def _body(frame: bytes) -> int:
-    """Where a masked frame's payload begins."""
-    return (_LONG_HEAD_BYTES if frame[1] & 0x7F == _LONG else _HEAD_BYTES) + _MASK_BYTES
+def _is_one_text(data: bytes) -> bool:
+    """A masked frame of text, long as those of sound are, and nothing else."""
+    return data[:2] == _LONG_TEXT and len(data) == _LONG_BODY + int.from_bytes(data[2:4], "big")
 
 
 def _frame_end(data: bytes, begin: int) -> int:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from struct import Struct
 
 # In C where the library was built with it, which its module for it alone does not promise.
 from websockets.frames import apply_mask as apply_mask  # type: ignore[attr-defined]
@@ -30,11 +31,12 @@ def _masks() -> Iterator[bytes]:
 
 
 _next_mask = _masks().__next__
+_long_head = Struct(">BBH").pack
 
 
 def _head(size: int, masked: int) -> bytes:
     if size < _LONG:
         return bytes((_WHOLE_TEXT, masked | size))
     if size < 1 << 16:
-        return bytes((_WHOLE_TEXT, masked | _LONG)) + size.to_bytes(2, "big")
+        return _long_head(_WHOLE_TEXT, masked | _LONG, size)
     return bytes((_WHOLE_TEXT, masked | _VERY_LONG)) + size.to_bytes(8, "big")

@@ -125,10 +125,15 @@ class TwilioCallerLink:
     async def listen(self, receive: Callable[[LineEvent], None]) -> None:
         """Everything the line says, each as it comes; returns after `LineClosed`. For one listener, once."""
         # What comes directly is to be logged, and to start tasks, as this call's.
-        context = copy_context()
+        run, frames_in = copy_context().run, self._metrics.frames_in
 
         def take(text: str) -> None:
-            context.run(self._take, decode(text), receive)
+            message = decode(text)
+            if type(message) is LineFrame:
+                frames_in.count += 1
+                run(receive, message)
+            else:
+                run(self._take, message, receive)
 
         while not self._deaf:
             self._direct.listen(take)

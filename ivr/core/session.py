@@ -93,6 +93,8 @@ class CallCore:
         self._is_handing_over = False
         self._is_told_again = False
         """The next session has to find words in what this one did not understand."""
+        self._only_hears = self._is_muted = False
+        """What a frame does until something else happens: it is but heard, or not even that."""
         if setup.is_spent:
             self._ceiling(CeilingReached(), now_ms)
         elif setup.opening:
@@ -133,8 +135,9 @@ class CallCore:
     def receive(self, event: Event, now_ms: float) -> list[Command]:
         """Take an event in; returns what is to be done, in order."""
         dialogue = self._dialogue
-        if type(event) is LineFrame and not dialogue.turns.hangs_on_frames():
-            return self._heard(event, now_ms)  # most frames; what is due by the clock is for a tick to do
+        if type(event) is LineFrame and self._only_hears:
+            hear = self._media.receive(event, now_ms, muted=self._is_muted)
+            return [] if hear is None else [hear]  # most frames; what is due by the clock is for a tick to do
         if type(event) is Tick and dialogue.turns.is_only_playing() and self._is_only_sending(now_ms):
             return [*self._playback.tick(now_ms)]  # nearly all ticks of a reply
         if not self._is_stale(event):
@@ -147,6 +150,8 @@ class CallCore:
             self._move_on(now_ms)
         dialogue.leave_if_settled()
         commands, dialogue.out = dialogue.out, []
+        self._only_hears = not dialogue.turns.hangs_on_frames() and not dialogue.is_over
+        self._is_muted = dialogue.is_muted()
         return commands
 
     def _is_only_sending(self, now_ms: float) -> bool:
@@ -194,13 +199,9 @@ class CallCore:
     # -- the line -----------------------------------------------------------------------------------------------
 
     def _line_frame(self, frame: LineFrame, now_ms: float) -> None:
-        self._dialogue.out += self._heard(frame, now_ms)
-
-    def _heard(self, frame: LineFrame, now_ms: float) -> list[Command]:
-        if self._dialogue.is_over:
-            return []
-        hear = self._media.receive(frame, now_ms, muted=self._dialogue.is_muted())
-        return [] if hear is None else [hear]
+        if not self._dialogue.is_over:
+            hear = self._media.receive(frame, now_ms, muted=self._dialogue.is_muted())
+            self._dialogue.out += [] if hear is None else [hear]
 
     def _line_digit(self, digit: LineDigit, now_ms: float) -> None:
         """A key shows that somebody is there, whether or not the flow waits for one."""
