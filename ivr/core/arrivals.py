@@ -173,7 +173,10 @@ class Arrivals:
         """What `_follow` comes to for a frame that is as expected."""
         self._counting = True
         self._expected_ms += (frame.timestamp_ms - self._shift_ms - self._expected_ms) / 4
-        self._suspect(frame, last)
+        if frame.ulaw.startswith(_SILENCES):
+            self._suspect(frame, last)
+        else:
+            self._suspecting_ms = 0.0
         self._accept(frame, FRAME_MS, now_ms)
         return AS_EXPECTED
 
@@ -301,7 +304,8 @@ class Arrivals:
         waited_ms = now_ms - self._arrived_ms
         faded_ms = self._lead_ms - _DRIFT * waited_ms if waited_ms > 0 else self._lead_ms
         lead_ms = self._expected_ms - now_ms
-        self._is_lead_known = lead_ms - faded_ms < min(_GRID_MS, frame_ms / 2)
+        rise_ms = lead_ms - faded_ms
+        self._is_lead_known = rise_ms < _GRID_MS and rise_ms < frame_ms / 2
         self._lead_ms = lead_ms if lead_ms > faded_ms else faded_ms
         if now_ms - self._lately_from_ms >= _LATELY_MS:
             self._before_ms, self._lately_ms, self._lately_from_ms = self._lately_ms, lead_ms, now_ms
