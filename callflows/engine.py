@@ -30,7 +30,7 @@ from callflows.lines import Hold, InLine, came_out, held, leaving
 from callflows.model import Business, Talk
 from callflows.nodes.base import Awaited, Event, Key, KeysDone, Silence, ToolAnswer, Words
 from callflows.offers import again, awaits, offered, step, take_up, takes_events
-from callflows.orders import Order, orders_json
+from callflows.orders import NEVER_CALLED_BACK, CalledBack, Order, orders_json
 from callflows.prompt import (
     MEMORY_CLOSE,
     MEMORY_OPEN,
@@ -64,6 +64,7 @@ __all__ = [
     "MAX_TOKENS",
     "MEMORY_CLOSE",
     "MEMORY_OPEN",
+    "NEVER_CALLED_BACK",
     "QUEUED",
     "TRANSFER",
     "Action",
@@ -71,6 +72,7 @@ __all__ = [
     "Awaited",
     "Away",
     "Begin",
+    "CalledBack",
     "Came",
     "CheckPin",
     "Dial",

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
 import phonenumbers
@@ -13,6 +14,8 @@ MAX_ORDERS = 5
 """So many in one call: what a talk costs must not depend on how often a node is passed."""
 MAX_TEXT = 1_600
 """What Twilio takes as one message."""
+CALL_BACK_ONCE_IN = timedelta(hours=20)
+"""Once a day: twenty hours, so that a daily caller at about the same hour is not refused."""
 _BEYOND_COUNTRIES = "001"
 """Where phonenumbers puts satellites, whose numbers are mobile ones to it."""
 _ORDINARY = frozenset(
@@ -35,6 +38,23 @@ class Order:
     """E.164: the caller's own number, or a target of the file."""
     text: str = ""
     due: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CalledBack:
+    """What there is of calls back to a caller's number, of this call or others."""
+
+    is_due: bool = False
+    """One is still to be made."""
+    begun_at: datetime | None = None
+    """When the last one was made, or tried."""
+
+    def may_again(self, due: datetime | None) -> bool:
+        """Whether one that is due then (None: it is not known) may be made: once a day."""
+        return self.begun_at is None or due is None or due - self.begun_at >= CALL_BACK_ONCE_IN
+
+
+NEVER_CALLED_BACK = CalledBack()
 
 
 def order_key(business_id: str, call_id: str, number: int) -> str:

@@ -27,7 +27,7 @@ from callflows.nodes.base import (
 )
 from callflows.nodes.menu import MenuNode
 from callflows.nodes.tool import ToolNode
-from callflows.orders import MAX_ORDERS, Order, order_key
+from callflows.orders import MAX_ORDERS, NEVER_CALLED_BACK, CalledBack, Order, order_key
 from callflows.state import STATE_VERSION, FlowState, Using
 from callflows.texts import text_in
 from callflows.understand import sounds
@@ -46,6 +46,7 @@ class Moment:
     overrides: Mapping[str, Override] = field(default_factory=dict)
     call_id: str = ""
     """Makes the keys of this call's tools differ from another's."""
+    called_back: CalledBack = NEVER_CALLED_BACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,10 +291,14 @@ def _ordered(
     """What is to be done beside the call is part of its state: journalled with it, it is done once."""
     to = business.transfers[wish.target].number if wish.target else moment.caller
     number = len(state.orders) + 1
-    if to is None or number > MAX_ORDERS:
+    if to is None:
         return state, []
     order = Order(order_key(business.id, moment.call_id, number), wish.kind, to, wish.text, wish.due)
-    return replace(state, orders=(*state.orders, order)), [order]
+    if state.ahead and replace(state.orders[-state.ahead], key=order.key) == order:
+        return replace(state, ahead=state.ahead - 1), []  # the last step of this call, taken once more
+    if number > MAX_ORDERS:
+        return state, []
+    return replace(state, orders=(*state.orders, order), ahead=0), [order]
 
 
 def _left(business: Business, state: FlowState, leave: Errand) -> tuple[FlowState, Action]:
@@ -335,9 +340,18 @@ def here(business: Business, state: FlowState, moment: Moment) -> Here:
         is_open=lambda name: open_by(name, business.hours, moment.overrides, now, business.timezone),
         spoken={name: _sounds(value, kinds.get(name), language) for name, value in state.slots.items()},
         progress=state.progress,
+        may_order=len(state.orders) < MAX_ORDERS,
+        called_back=_called_back(business, state, moment),
         next_open=lambda name: business.hours[name].next_open(now, zone) if now is not None else None,
         on_duty=lambda name: business.rotas[name].on_duty(now, zone) if now is not None else (),
     )
+
+
+def _called_back(business: Business, state: FlowState, moment: Moment) -> CalledBack:
+    """With what this very call has ordered; an order of an older call that goes on here may be long done."""
+    ours = {order_key(business.id, moment.call_id, number + 1) for number in range(len(state.orders))}
+    is_due = any(order.kind == "callback" and order.key in ours for order in state.orders)
+    return replace(moment.called_back, is_due=True) if is_due else moment.called_back
 
 
 def _sounds(value: Any, kind: Any, language: str) -> str:

@@ -9,8 +9,18 @@ from callflows.model import Business, Talk
 from callflows.nodes.base import NodeBase, walk
 from callflows.nodes.prompts import Asks
 from callflows.running import at_node
-from callflows.stock import NOT_REACHED, TRYING_NEXT, WHAT_ELSE, phrase
+from callflows.stock import (
+    CALLED_BACK_ALREADY,
+    NOBODY_WAITS,
+    NOT_REACHED,
+    NOTED_ALREADY,
+    TRYING_NEXT,
+    WHAT_ELSE,
+    phrase,
+)
 from callflows.texts import filled, slots_in, text_in
+
+_PHRASES = (NOT_REACHED, TRYING_NEXT, WHAT_ELSE, NOBODY_WAITS, NOTED_ALREADY, CALLED_BACK_ALREADY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +62,7 @@ def _in_language(business: Business, language: str) -> Iterator[str]:
     yield from _fixed(text_in(each, language) for each in mappings)
     yield business.spending.say
     yield business.on_model_down.filler_in(language)
-    yield from (phrase(each, language) for each in (NOT_REACHED, TRYING_NEXT, WHAT_ELSE))
+    yield from (phrase(each, language) for each in _PHRASES)
 
 
 def _openings(business: Business) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Where a call stands in its flow: small, versioned, JSON; journalled at each step. Secrets never are."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from callflows.away import AWAY, Trip, trip_of
@@ -57,6 +57,15 @@ class FlowState:
     trip: Trip = NO_TRIP
     orders: tuple[Order, ...] = ()
     """What is to be done beside the call; each counts once."""
+    ahead: int = 0
+    """So many of them, the last, were ordered by a step that the flow has not taken yet: the call's end, which is
+    being said. They stand if the caller hangs up meanwhile; where the step is taken again, nothing is ordered anew.
+    """
+
+    def ordering(self, last: "FlowState") -> "FlowState":
+        """This state, with what its last step has ordered, before it is taken."""
+        taken = len(self.orders) - self.ahead
+        return replace(self, orders=last.orders, ahead=max(0, len(last.orders) - taken))
 
     def is_away(self) -> bool:
         """The call has left our stream, and may come back."""
@@ -79,6 +88,8 @@ class FlowState:
             stored["using"] = asdict(self.using)
         if self.orders:
             stored["orders"] = orders_json(self.orders)
+        if self.ahead:
+            stored["ahead"] = self.ahead
         if self.trip.no:
             stored["trip"] = self.trip.to_json()
         progress = asdict(self.progress)
@@ -115,9 +126,14 @@ class FlowState:
             taken_up=stored.get("taken_up") is True,
             is_old=stored.get("is_old") is True,
             may_return=stored.get("may_return") is True,
-            orders=orders_of(stored.get("orders")),
+            orders=(orders := orders_of(stored.get("orders"))),
+            ahead=_ahead(stored.get("ahead"), len(orders)),
             trip=trip_of(stored.get("trip"), business.transfers),
         )
+
+
+def _ahead(data: object, count: int) -> int:
+    return data if isinstance(data, int) and 0 <= data <= count else 0
 
 
 def _using(data: object, business: Business) -> Using | None:

@@ -34,6 +34,18 @@ NOBODY_WAITS: Phrase = {
     "fr": "Personne n'attend.",
     "es": "No hay nadie esperando.",
 }
+NOTED_ALREADY: Phrase = {
+    "en": "It is noted already that we call you back.",
+    "de": "Ihr Rückruf ist schon vorgemerkt.",
+    "fr": "Votre rappel est déjà noté.",
+    "es": "Ya está anotado que le devolvemos la llamada.",
+}
+CALLED_BACK_ALREADY: Phrase = {
+    "en": "We have called you back once already; we can do that once a day only.",
+    "de": "Wir haben Sie schon zurückgerufen; das geht nur einmal am Tag.",
+    "fr": "Nous vous avons déjà rappelé ; cela n'est possible qu'une fois par jour.",
+    "es": "Ya le hemos devuelto la llamada; solo podemos hacerlo una vez al día.",
+}
 WHAT_ELSE: Phrase = {
     "en": "What else can I do for you?",
     "de": "Was kann ich sonst für Sie tun?",

@@ -1,11 +1,12 @@
 """The work on what was ordered beside a call: each is begun once, whatever breaks."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Protocol
 
 import structlog
 
+from callflows.orders import CALL_BACK_ONCE_IN
 from ivr.adapters.twilio_outward import NotDone
 from ivr.errors import TelephonyError
 from ivr.returns import Returns
@@ -13,9 +14,6 @@ from ivr.web.routes import VOICE_PATH
 from ivr.web.voice import STATUS_PATH
 from memory.store import OrderRow, Store
 from memory.store_orders import RETURN, OrderStatus
-
-CALL_BACK_ONCE_IN = timedelta(hours=20)
-"""Once a day: twenty hours, so that a daily caller at about the same hour is not refused."""
 
 log = structlog.get_logger()
 

@@ -1,7 +1,7 @@
 """Receives an accepted stream: who calls, what was before, what is said first; then runs the call."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -22,8 +22,9 @@ from ivr.core.session import CallCore
 from ivr.core.setup import CallSetup, Tuning, restore
 from ivr.core.standing import Standing
 from ivr.errors import CallTakenOver, StorageUnavailable
+from ivr.moments import moment_of
 from ivr.observe import Metrics
-from ivr.override import HoursBoard, apply_override, overrides_of
+from ivr.override import HoursBoard, apply_override
 from ivr.pacing import MonotonicClock, Pacer
 from ivr.pins import Pins
 from ivr.ports import CallerLink, ModelLink, Speech, Tools
@@ -45,7 +46,6 @@ from memory.store import Store
 from memory.strategies import Policy, StrategyName
 
 LINE_BROKE = "Sorry, the line broke for a moment. Please go on."
-NO_OVERRIDES: Mapping[str, engine.Override] = {}
 PREPARE_TIMEOUT_S = 1.5
 """A caller who hears nothing hangs up: with a database this slow the call begins as a new one."""
 OFFERS_BACK_MAX = 5
@@ -109,7 +109,7 @@ class LiveCall:
 
 def _moment(setup: CallSetup) -> engine.Moment:
     """What the flow may know of the world as the call begins here."""
-    return engine.Moment(setup.started_at, setup.caller, setup.overrides, setup.call_id)
+    return engine.Moment(setup.started_at, setup.caller, setup.overrides, setup.call_id, setup.called_back)
 
 
 def _journal(memory: CallMemory, parts: Parts, claim: Claim, beginning: Beginning) -> StoreJournal:
@@ -273,25 +273,23 @@ class Reception:
         except (StorageUnavailable, TimeoutError) as error:
             log.warning("call_without_memory", error=type(error).__name__)
             # Nobody can say now whether others use this number: nothing of the past, whatever comes back meanwhile.
-            return Beginning(
-                self._fresh(
-                    business, claim.call_sid, claim.owner.caller, Standing(claim.trust, is_shared=True)
-                )
-            )
+            now = datetime.now(ZoneInfo(business.timezone))
+            moment = engine.Moment(now, claim.owner.caller, call_id=claim.call_sid)
+            return Beginning(self._fresh(business, Standing(claim.trust, is_shared=True), moment))
 
     async def _beginning(self, business: Business, row: CallRow | None) -> Beginning:
         if row is None:
             raise CallTakenOver("the call was forgotten")
         business = await as_begun(self._parts.book, self._parts.store, row) or business
-        overrides = await overrides_of(self._parts.store, business, datetime.now(UTC))
+        moment = await moment_of(self._parts.store, business, row.caller, row.call_sid)
         if row.snapshot is None:
             await self._parts.registry.liveness.settle(business.id, row.caller)
             standing = await self._standing(business, row)
-            fresh = self._fresh(business, row.call_sid, row.caller, standing, overrides)
+            fresh = self._fresh(business, standing, moment)
             return await self._resumed(row, fresh) or Beginning(fresh)
         restored = restore(row.snapshot)
         standing = restored.standing or await self._standing(business, row)
-        fresh = self._fresh(business, row.call_sid, row.caller, standing, overrides)
+        fresh = self._fresh(business, standing, moment)
         flow = engine.FlowState.from_json(restored.flow_json, business)
         again = engine.again(business, flow, _moment(fresh))
         setup = replace(
@@ -358,26 +356,19 @@ class Reception:
             dropped = await store.get_call(dropped.resumed_from) if dropped.resumed_from else None
         return None
 
-    def _fresh(
-        self,
-        business: Business,
-        call_sid: str,
-        caller: str | None,
-        standing: Standing,
-        overrides: Mapping[str, engine.Override] = NO_OVERRIDES,
-    ) -> CallSetup:
-        now = datetime.now(ZoneInfo(business.timezone))
-        first = engine.begin(business, engine.Moment(now, caller, overrides, call_sid))
+    def _fresh(self, business: Business, standing: Standing, moment: engine.Moment) -> CallSetup:
+        first = engine.begin(business, moment)
         return CallSetup(
-            call_id=call_sid,
+            call_id=moment.call_id,
             business=business,
             flow=first.state,
             first=first.actions,
-            opening="" if engine.is_blocked(business, caller) else engine.greeting(business),
-            caller=caller,
-            overrides=overrides,
+            opening="" if engine.is_blocked(business, moment.caller) else engine.greeting(business),
+            caller=moment.caller,
+            overrides=moment.overrides,
+            called_back=moment.called_back,
             standing=standing,
-            started_at=now,
+            started_at=moment.now,
             voice=self._parts.voices.of(business.voice),
             tuning=self._parts.tuning,
         )

@@ -6,12 +6,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
 
 import structlog
 
 from callflows import engine
-from callflows.engine import Came, FlowState, Moment, language
+from callflows.engine import Came, FlowState, language
 from callflows.model import Business
 from callflows.state import STATE_VERSION
 from ivr import bykeys, lines
@@ -22,8 +21,8 @@ from ivr.core.setup import restore, snapshot_of
 from ivr.errors import StorageUnavailable
 from ivr.lines import flow_of
 from ivr.liveness import Liveness
+from ivr.moments import moment_of
 from ivr.outcomes import NOBODY_THERE, came_of, down_of, message_of, out_of_line, outcome_of
-from ivr.override import overrides_of
 from ivr.ports import Telephony
 from ivr.recorded import no_prompts
 from ivr.remembering import in_our_terms, trust_of
@@ -200,8 +199,7 @@ class Registry:
                 return Ended()
             restored = restore(row.snapshot)
             state = FlowState.from_json(restored.flow_json, business)
-            now = datetime.now(ZoneInfo(business.timezone))
-            moment = Moment(now, row.caller, await overrides_of(self._store, business, now), call_sid)
+            moment = await moment_of(self._store, business, row.caller, call_sid)
             if digits is None:
                 state, turn = bykeys.begin(business, state, moment)
             else:
@@ -296,9 +294,7 @@ class Registry:
             return message_of(business, "") if came in NOBODY_THERE else Ended()
         if row.status is not CallStatus.TRANSFERRED or leg not in (0, flow.trip.no):
             return outcome_of(business, row.status, flow)
-        now = datetime.now(ZoneInfo(business.timezone))
-        overrides = await overrides_of(self._store, business, now)
-        moment = engine.Moment(now, row.caller, overrides, row.call_sid)
+        moment = await moment_of(self._store, business, row.caller, row.call_sid)
         step = engine.returned(business, flow, came, moment)
         if step.state == flow:
             return Ended()

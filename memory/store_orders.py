@@ -124,6 +124,19 @@ class OrderStore(Database):
             row = (await connection.execute(query)).first()
             return None if row is None else OrderRow(**{**row._mapping, "status": OrderStatus(row.status)})
 
+    async def called_back(self, business_id: str, number: str) -> tuple[bool, datetime | None]:
+        """Whether a number is still to be called back, and when calling it was begun last."""
+        of_number = (
+            (orders.c.business_id == business_id)
+            & (orders.c.to_number == number)
+            & (orders.c.kind == "callback")
+        )
+        is_due = func.coalesce(func.bool_or(orders.c.status == OrderStatus.DUE), False)
+        async with self.transaction(business_id) as connection:
+            query = select(is_due, func.max(orders.c.begun_at)).where(of_number)
+            due, begun_at = (await connection.execute(query)).one()
+            return bool(due), begun_at
+
     async def begin_order(self, order: OrderRow, once_in: timedelta | None) -> OrderStatus:
         """Begin an order that is due: it is this caller's to do from now on, and nobody else's.
 

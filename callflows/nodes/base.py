@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from callflows.actions import HangUp, Say, SetHours
 from callflows.away import Away, Came, Errand, Trip, Whisper
-from callflows.orders import Kind
+from callflows.orders import NEVER_CALLED_BACK, CalledBack, Kind
 from callflows.part import Part
 from callflows.texts import filled, text_in
 
@@ -81,6 +81,9 @@ class Here:
     spoken: Mapping[str, str]
     """What slots sound like; without the secret ones."""
     progress: Progress = Progress()
+    may_order: bool = True
+    """The call has not ordered as much as it may."""
+    called_back: CalledBack = NEVER_CALLED_BACK
     on_duty: Callable[[str], tuple[str, ...]] = lambda _: ()
     """The targets on duty by a rota."""
     next_open: Callable[[str], datetime | None] = lambda _: None

@@ -1,5 +1,6 @@
 """`sms` and `callback`: what is done beside the call, to the caller's own number or a target of the file."""
 
+from datetime import datetime
 from typing import Annotated, ClassVar, Literal
 
 import phonenumbers
@@ -21,6 +22,7 @@ from callflows.nodes.base import (
 )
 from callflows.nodes.prompts import Waits
 from callflows.orders import MAX_TEXT, may_reach
+from callflows.stock import CALLED_BACK_ALREADY, NOTED_ALREADY, phrase
 from callflows.texts import Texts
 from callflows.understand import yes_no
 
@@ -60,7 +62,7 @@ class SmsNode(NodeBase):
         text = here.text(self.text)[:MAX_TEXT]
         if self.recipient is not None:
             return Outcome(to=self.to, wish=Wish("sms", text=text, target=self.recipient))
-        if not may_reach(here.caller, self.countries or (here.region,)):
+        if not here.may_order or not may_reach(here.caller, self.countries or (here.region,)):
             return Outcome(to=self.otherwise or self.to)
         return Outcome(to=self.to, wish=Wish("sms", text=text))
 
@@ -89,11 +91,24 @@ class CallbackNode(Waits):
     )
 
     def enter(self, here: Here) -> Outcome:
-        """Ask, if there is anything to ask."""
-        if not may_reach(here.caller, self.countries or (here.region,)) or (
-            self.when == "wanted" and self._due(here) is None
-        ):
+        """Ask, if there is anything to ask. What would not be done is not promised."""
+        if not may_reach(here.caller, self.countries or (here.region,)):
             return Outcome(to=self.otherwise)
+        return self._ask(here) if self.when == "dropped" else self._offer(here)
+
+    def _offer(self, here: Here) -> Outcome:
+        due = self._due(here)
+        if due is None:
+            return Outcome(to=self.otherwise)
+        if here.called_back.is_due:
+            return Outcome(told=phrase(NOTED_ALREADY, here.language), to=self.to)
+        if not here.may_order:
+            return Outcome(to=self.otherwise)
+        if not here.called_back.may_again(datetime.fromisoformat(due) if due else here.now):
+            return Outcome(told=phrase(CALLED_BACK_ALREADY, here.language), to=self.otherwise)
+        return self._ask(here)
+
+    def _ask(self, here: Here) -> Outcome:
         return Outcome(say=self.prompt(here), progress=here.progress)
 
     def awaits(self, here: Here) -> Awaited:

@@ -246,7 +246,8 @@ class Asking:
         started_at = self._setup.started_at
         passed = timedelta(milliseconds=now_ms - self._started_ms)
         now = None if started_at is None else started_at + passed
-        return engine.Moment(now, self._setup.caller, self.overrides, self._setup.call_id)
+        setup = self._setup
+        return engine.Moment(now, setup.caller, self.overrides, setup.call_id, setup.called_back)
 
     def state(self, now_ms: float) -> str:
         """The state snapshot and the runtime configuration (paper), one compact line each."""

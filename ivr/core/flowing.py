@@ -71,6 +71,7 @@ class Flowing:
             self._queue = deque(words)
         if step.state.ended:
             self.is_ending = True
+            self._asking.flow = self._asking.flow.ordering(step.state)
         else:
             self._asking.flow = step.state
         due = [each for each in step.actions if isinstance(each, UseTool | CheckPin | SetHours)]

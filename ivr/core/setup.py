@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from callflows import engine
-from callflows.engine import Action, FlowState, Override
+from callflows.engine import NEVER_CALLED_BACK, Action, CalledBack, FlowState, Override
 from callflows.model import Business
 from ivr.core.speaking import SpeedBy, SpeedState, VoiceProfile
 from ivr.core.standing import Standing
@@ -64,6 +64,8 @@ class CallSetup:
     """The caller's number (E.164), for the flow's conditions."""
     overrides: Mapping[str, Override] = field(default_factory=dict)
     """Schedules that are set by hand, as of the start; `HoursByHand` tells of later ones."""
+    called_back: CalledBack = NEVER_CALLED_BACK
+    """Calls back to this caller, as of the start."""
     resumed: bool = False
     """The thread of a dropped call goes on: the caller may decline and start afresh."""
     standing: Standing = field(default_factory=Standing)

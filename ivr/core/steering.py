@@ -106,8 +106,10 @@ class Steering:
             self._flowing.carry(engine.Step(step.state, step.actions))
         else:
             reply.ending = _ending(step)
-            if reply.ending is not None:
-                return  # the flow takes its last step only when the call really ends
+            if reply.ending is not None:  # the flow takes its last step only when the call really ends
+                self._asking.flow = self._asking.flow.ordering(step.state)
+                steered.moved = steered.moved or self._asking.flow.ahead > 0
+                return
             self._asking.flow = step.state
         steered.moved = True
 

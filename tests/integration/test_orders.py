@@ -6,11 +6,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from callflows.engine import FlowState
-from callflows.orders import Order
+from callflows.orders import NEVER_CALLED_BACK, CalledBack, Order
+from callflows.parse import parse_text
 from ivr.adapters.twilio_outward import NotDone, TwilioOutward
 from ivr.core.setup import snapshot_of
 from ivr.core.speaking import SpeedState
 from ivr.errors import TelephonyError
+from ivr.moments import moment_of
 from ivr.orders import Orders
 from ivr.phone.rest import FakeTwilioRest
 from ivr.returns import Returns
@@ -21,6 +23,7 @@ from memory.model import CallSnapshot, Owner
 from memory.store import Store
 from memory.store_orders import OrderStatus
 from memory.summarise import ExtractiveSummariser
+from tests.unit.callflows.test_later import SHOP as WITH_CALLBACK
 
 PUBLIC = "https://ivr.example.test"
 CALLER, SHOP = "+12025550144", "+16175550101"
@@ -91,6 +94,27 @@ async def test_nobody_is_called_back_twice_a_day(store: Store) -> None:
         assert sorted("Url" in form for form in rest.made) == [False, True]
     statuses = {await status(store, "CA1", "key2"), await status(store, "CA2", "key3")}
     assert statuses == {OrderStatus.DONE, OrderStatus.REFUSED}
+
+
+async def test_what_there_is_of_calls_back_is_told(store: Store) -> None:
+    assert await store.called_back("shop", CALLER) == (False, None)
+    await ordered(store, "CA1", TEXT, BACK)
+    assert await store.called_back("shop", CALLER) == (True, None)
+    assert await store.called_back("another", CALLER) == (False, None)
+    assert await store.called_back("shop", "+12025550199") == (False, None)
+    async with FakeTwilioRest(auth_token="token") as rest:
+        await work(store, rest).carry_out("CA1", "key2")
+    is_due, begun_at = await store.called_back("shop", CALLER)
+    assert not is_due
+    assert begun_at is not None
+    assert abs(datetime.now(UTC) - begun_at) < timedelta(minutes=1)
+
+
+async def test_a_flow_knows_of_calls_back_where_it_promises_some(store: Store) -> None:
+    await ordered(store, "CA1", BACK)
+    business = parse_text(WITH_CALLBACK, "shop.yaml")
+    assert (await moment_of(store, business, CALLER, "CA2")).called_back == CalledBack(is_due=True)
+    assert (await moment_of(store, business, None, "CA2")).called_back == NEVER_CALLED_BACK
 
 
 async def test_a_busy_twilio_is_asked_again_and_a_refusal_is_not(store: Store) -> None:

@@ -1,6 +1,6 @@
 """Text messages and calls back: to whom, when, and how often."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from callflows.conversation import Conversation, Reaction
 from callflows.engine import FlowState, Moment
 from callflows.hours import Hours
-from callflows.orders import MAX_ORDERS, Order, may_reach, orders_of
+from callflows.orders import MAX_ORDERS, CalledBack, Order, may_reach, orders_of
 from callflows.parse import FlowErrors, parse_text
 from tests.unit.callflows.examples import unhurried
 
@@ -134,6 +134,87 @@ def test_a_call_back_is_asked_for_and_comes_within_hours(now: datetime, due: str
     agreed = talk.say("yes please")
     assert agreed.said() == "We will call you. Press a key."
     assert ordered(agreed) == [("callback", CALLER, "", due)]
+
+
+NOTED = "It is noted already that we call you back. We will call you. Press a key."
+TOO_SOON = "We have called you back once already; we can do that once a day only. Then please call again. Press a key."
+
+
+def test_a_second_wish_in_a_call_is_told_of_the_first() -> None:
+    talk = call(FRIDAY_NIGHT)
+    talk.press("2")
+    talk.say("yes")
+    again = talk.press("2")
+    assert again.said() == NOTED
+    assert len(talk.state.orders) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        (CalledBack(is_due=True), OPEN, NOTED),
+        (CalledBack(begun_at=OPEN - timedelta(hours=2)), OPEN, TOO_SOON),
+        (CalledBack(begun_at=OPEN - timedelta(hours=19, minutes=59)), OPEN, TOO_SOON),
+        (CalledBack(begun_at=OPEN - timedelta(hours=20)), OPEN, "May we call you back when we are open?"),
+        # Called on Friday, and due on Tuesday: that will be done.
+        (
+            CalledBack(begun_at=FRIDAY_NIGHT - timedelta(hours=4)),
+            FRIDAY_NIGHT,
+            "May we call you back when we are open?",
+        ),
+    ],
+)
+def test_b083_what_would_not_be_done_is_not_promised(before: CalledBack, now: datetime, said: str) -> None:
+    """Once a day, which is twenty hours (docs/callflows.md)."""
+    talk = Conversation(BUSINESS, Moment(now, CALLER, call_id="CA2", called_back=before))
+    talk.begin()
+    assert talk.press("2").said() == said
+    assert talk.state.orders == ()
+
+
+def test_an_order_of_the_call_that_goes_on_here_may_be_long_done() -> None:
+    talk = call(FRIDAY_NIGHT)
+    talk.press("2")
+    talk.say("yes")
+    later = Conversation(BUSINESS, Moment(OPEN, CALLER, call_id="CA9"))
+    later.state = talk.state
+    assert later.press("2").said() == "May we call you back when we are open?"
+
+
+def test_a_call_that_has_ordered_enough_is_promised_nothing() -> None:
+    talk = call()
+    for _ in range(MAX_ORDERS):
+        talk.press("3")
+    assert talk.press("2").said() == "Then please call again. Press a key."
+
+
+def test_what_the_last_step_orders_stands_and_is_not_ordered_twice() -> None:
+    talk = call()
+    talk.press("1")
+    before = talk.state
+    after = talk.say("Ana")
+    heard_not = before.ordering(talk.state)
+    assert (heard_not.node, heard_not.orders, heard_not.ahead) == ("name", talk.state.orders, 1)
+    assert FlowState.from_json(heard_not.to_json(), BUSINESS) == heard_not
+    for call_id in ("CA1", "CA5"):  # the same call comes back; another one goes on with it
+        again = Conversation(BUSINESS, Moment(OPEN, CALLER, call_id=call_id))
+        again.state = heard_not
+        again.say("Ana")
+        assert (again.state.orders, again.state.ahead) == (talk.state.orders, 0)
+    other = call()
+    other.state = heard_not
+    other.say("Ben")
+    assert [order.text for order in other.state.orders] == [
+        "Thank you, Ana. The Shop",
+        "Thank you, Ben. The Shop",
+    ]
+    assert ordered(after)
+
+
+@pytest.mark.parametrize("ahead", [-1, 9, "x", None])
+def test_a_stored_count_that_cannot_be_is_none(ahead: object) -> None:
+    stored = call().state.to_json() | {"ahead": ahead}
+    assert FlowState.from_json(stored, BUSINESS).ahead == 0
 
 
 @pytest.mark.parametrize("answer", ["2", "no thanks"])
