@@ -1,6 +1,6 @@
 """Which calls are alive: leases renewed, calls of nobody found, taken, dropped, and brought back to life."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 
 from sqlalchemy import ColumnElement, case, func, select, text, update
@@ -22,6 +22,10 @@ OTHER_WORKERS = text(
     WHERE datname = current_database() AND application_name LIKE :like AND application_name <> :mine
     """
 )
+
+
+RENEW_LEASES = text("SELECT renew_leases(CAST(:sids AS text[]), CAST(:epochs AS integer[]))")
+LAPSED_LEASES = text("SELECT sid, held FROM lapsed_leases(CAST(:older AS interval))")
 
 
 class LeaseStore(Database):
@@ -97,15 +101,20 @@ class LeaseStore(Database):
         async with self.call_transaction(call_sid) as connection:
             await connection.execute(seen.values(last_activity_at=func.clock_timestamp()))
 
+    async def renew_all(self, held: Mapping[str, int]) -> list[str]:
+        """Say that these calls are alive, with the epoch of each. Returns those that somebody else holds by now."""
+        if not held:
+            return []
+        sids = sorted(held)  # in one order everywhere: two workers do not wait for each other
+        values = {"sids": sids, "epochs": [held[sid] for sid in sids]}
+        async with self.shared_transaction() as connection:
+            return list((await connection.execute(RENEW_LEASES, values)).scalars())
+
     async def lapsed(self, older_than: timedelta) -> list[tuple[str, int]]:
         """Calls with a stream that nobody has renewed for so long (database's clock): CallSid and epoch of each."""
-        among = select(calls.c.call_sid, calls.c.epoch).where(*_lapsed(older_than))
-        found: list[tuple[str, int]] = []
-        for business_id in await self.businesses():
-            async with self.transaction(business_id) as connection:
-                rows = await connection.execute(among.where(calls.c.business_id == business_id))
-                found += [(row.call_sid, row.epoch) for row in rows]
-        return found
+        async with self.shared_transaction() as connection:
+            rows = await connection.execute(LAPSED_LEASES, {"older": older_than})
+            return [(row.sid, row.held) for row in rows]
 
     async def take_lapsed(self, call_sid: str, epoch: int, older_than: timedelta) -> int | None:
         """Take a call from a worker that is gone: its writes are refused from now on. One taker wins.

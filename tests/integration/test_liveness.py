@@ -206,6 +206,31 @@ async def test_how_a_call_ended_is_kept_and_only_unfinished_ones_are_offered(
     assert (found is not None) == (how is CallStatus.DROPPED)
 
 
+async def test_all_leases_are_renewed_at_once_and_each_by_its_holder(store: Store, database_url: str) -> None:
+    mine = await opened(store, "CA1")
+    await store.open_call("CA2", "northside-plumbing", CALLER, NUMBER, "hash")
+    other = await store.claim_stream("CA2", "MZ1")
+    lost = await opened(store, "CA3")
+    await store.claim_stream("CA3", "MZ2")  # by another worker
+    await opened(store, "CA4")  # of nobody
+    await age(database_url, 9)
+    held = {"CA1": mine, "CA2": other, "CA3": lost, "CA404": 1}
+    assert await store.renew_all(held) == ["CA3"]
+    assert sorted(await store.lapsed(timedelta(seconds=5))) == [("CA3", lost + 1), ("CA4", 1)]
+    assert await store.renew_all({}) == []
+
+
+async def test_one_call_that_is_being_written_does_not_hold_up_the_leases_of_others(
+    store: Store, database_url: str
+) -> None:
+    held = {call_sid: await opened(store, call_sid) for call_sid in ("CA1", "CA2")}
+    await age(database_url, 9)
+    async with await psycopg.AsyncConnection.connect(conninfo_of(database_url)) as writer:
+        await writer.execute("SELECT FROM calls WHERE call_sid = 'CA1' FOR UPDATE")
+        assert await store.renew_all(held) == []
+        assert [sid for sid, _ in await store.lapsed(timedelta(seconds=5))] == ["CA1"]
+
+
 async def test_an_end_is_known_before_it_is_written_and_without_a_database(store: Store) -> None:
     registry = Registry(store, load_folder(SHIPPED_FLOWS), NotedTelephony())
     epoch = await opened(store, "CA1")
