@@ -31,7 +31,6 @@ LINE_WAITS_S = 2.0
 
 log = structlog.get_logger()
 
-
 Write = Callable[[], Coroutine[Any, Any, None]]
 
 

@@ -36,7 +36,14 @@ class ModelUnsuitable(PeerError):
 
 
 class SpeechUnavailable(PeerError):
-    """The text-to-speech endpoint did not speak. The text is a word or two for logs."""
+    """The text-to-speech endpoint did not speak. The text is a word or two for logs.
+
+    `is_refusal`: of this text or voice; others may well be spoken.
+    """
+
+    def __init__(self, reason: str, *, is_refusal: bool = False) -> None:
+        super().__init__(reason)
+        self.is_refusal = is_refusal
 
 
 class TelephonyError(PeerError):

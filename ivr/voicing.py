@@ -108,17 +108,21 @@ class Voicing:
                     whole += ulaw
                     yield ulaw
         except SpeechUnavailable as error:
-            self._fail(str(error))
+            self._fail(error)
             raise
         tail = outbound.flush()
         if key in self._fixed:
             await self._keep(key, bytes(whole + tail))
         yield tail
 
-    def _fail(self, reason: str) -> None:
+    def _fail(self, error: SpeechUnavailable) -> None:
+        if error.is_refusal:
+            hint = "does the endpoint know the model and the voice, and is no text too long?"
+            log.warning("speech_refused", reason=str(error), model=self._endpoint.model, hint=hint)
+            return
         if not self.rests:
             hint = "the speech model says exact words meanwhile, as well as it can"
-            log.warning("speech_endpoint_failed", reason=reason, again_in_s=REST_S, hint=hint)
+            log.warning("speech_endpoint_failed", reason=str(error), again_in_s=REST_S, hint=hint)
         self._rests_until_s = self._now_s() + REST_S
 
     def _key(self, text: str, voice: str, language: str) -> tuple[str, ...]:

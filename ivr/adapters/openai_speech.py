@@ -12,6 +12,7 @@ OPENAI_HTTP = "https://api.openai.com/v1"
 CHUNK_S = 2.5
 """How long the first sound, and each further one, is awaited: a caller listens."""
 _NOT_PCM = ("text/", "application/json", "audio/mpeg", "audio/wav", "audio/x-wav", "audio/ogg", "audio/flac")
+_OF_THIS_TEXT = frozenset({400, 413, 422})
 _CONTAINERS = (b"RIFF", b"ID3", b"OggS", b"fLaC")
 """Played as PCM each of these would be noise in a caller's ear."""
 
@@ -79,6 +80,6 @@ class SpeechEndpoint:
 
 def _check(answer: aiohttp.ClientResponse) -> None:
     if answer.status != 200:
-        raise SpeechUnavailable(f"status {answer.status}")
+        raise SpeechUnavailable(f"status {answer.status}", is_refusal=answer.status in _OF_THIS_TEXT)
     if answer.headers.get("Content-Type", "").lower().startswith(_NOT_PCM):
         raise SpeechUnavailable("the answer is not raw PCM")

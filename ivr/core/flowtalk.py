@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from callflows import engine
 from ivr.core.deadlines import Deadline
-from ivr.core.events import ToolAnswered
+from ivr.core.events import ReplySpoken, ToolAnswered
 from ivr.core.goingon import LastingDialogue
 from ivr.core.records import OwnWords, ReplyKind, Turn
 from ivr.core.turns import Playout, Reply, Sign
@@ -84,10 +84,10 @@ class FlowDialogue(LastingDialogue):
         else:
             super().deadline(name, now_ms)
 
-    def reply_spoken(self, reply_id: str, text: str, now_ms: float) -> None:
+    def reply_spoken(self, event: ReplySpoken, now_ms: float) -> None:
         """A reply of our own words comes from the text-to-speech endpoint."""
-        if (reply := self._current(reply_id, now_ms)) is not None:
-            reply.text, reply.is_spoken = text, True
+        if (reply := self._current(event.reply_id, now_ms)) is not None:
+            reply.text, reply.is_spoken = event.text, True
 
     def is_quiet(self) -> bool:
         """Nobody speaks, nothing is due, and nothing the caller said waits for an answer of ours."""

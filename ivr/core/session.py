@@ -115,14 +115,14 @@ class CallCore:
             TranscriptFailed: self._transcript_failed,
             ReplyAudio: self._reply_audio,
             ReplyText: self._reply_text,
-            ReplySpoken: self._reply_spoken,
+            ReplySpoken: self._dialogue.reply_spoken,
             ReplyCall: self._reply_call,
             ReplyDone: self._reply_done,
             ModelFault: self._ignore,
             ModelLost: self._model_lost,
-            Recalled: self._recalled,
+            Recalled: self._dialogue.recalled,
             CeilingReached: self._ceiling,
-            ToolAnswered: self._tool_answered,
+            ToolAnswered: self._dialogue.tool_answered,
             HoursByHand: self._hours_by_hand,
             Tick: self._ignore,
             Handover: self._handover,
@@ -295,9 +295,6 @@ class CallCore:
     def _reply_text(self, event: ReplyText, now_ms: float) -> None:
         self._dialogue.reply_text(event.reply_id, event.delta, now_ms)
 
-    def _reply_spoken(self, event: ReplySpoken, now_ms: float) -> None:
-        self._dialogue.reply_spoken(event.reply_id, event.text, now_ms)
-
     def _reply_call(self, event: ReplyCall, now_ms: float) -> None:
         self._dialogue.reply_call(event, now_ms)
 
@@ -305,12 +302,6 @@ class CallCore:
         self._dialogue.reply_done(event, now_ms)
         if event.status is ReplyStatus.COMPLETED:
             self._sessions.answered()
-
-    def _recalled(self, event: Recalled, now_ms: float) -> None:
-        self._dialogue.recalled(event, now_ms)
-
-    def _tool_answered(self, event: ToolAnswered, now_ms: float) -> None:
-        self._dialogue.tool_answered(event, now_ms)
 
     # -- our own side -------------------------------------------------------------------------------------------
 

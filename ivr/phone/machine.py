@@ -133,8 +133,9 @@ class CallMachine:
         self._follow_utterance(mouthful)
         if isinstance(self._activity, StreamLeg):
             self._activity.played(played.marks)
-        if self._stay is not None and self._stay.is_taken(board.now_ms):
-            self._bridge(self._stay)
+        if (stay := self._stay) is not None and stay.is_taken(board.now_ms):
+            self._activity.cut(hang_up=False)
+            self._activity = Bridged(stay.outcome.talk_ms, self._leave_line(stay, "bridged"))
         self._follow(self._activity.tick(mouthful))
 
     def document_arrived(self, serial: int, status: int, content_type: str, text: str) -> None:
@@ -250,11 +251,6 @@ class CallMachine:
                 self._advance()
             case Goto():
                 self._fetch(outcome)
-
-    def _bridge(self, stay: Stay) -> None:
-        """Somebody takes the caller out of the line."""
-        self._activity.cut(hang_up=False)
-        self._activity = Bridged(stay.outcome.talk_ms, self._leave_line(stay, "bridged"))
 
     def _leave_line(self, stay: Stay, result: str) -> Outcome:
         """The stay is over; the verbs behind `<Enqueue>` are next, unless it named where to go."""

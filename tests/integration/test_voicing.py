@@ -143,6 +143,16 @@ async def test_after_a_failure_it_is_left_alone_for_a_minute(
     assert KEY not in caplog.text
 
 
+async def test_a_text_that_is_refused_keeps_no_other_from_being_spoken(tmp_path: Path) -> None:
+    async with speech_double() as double, SpeechEndpoint(None, double.url, "m") as endpoint:
+        voice = voicing(endpoint, tmp_path)
+        double.faults = ["400"]
+        with pytest.raises(SpeechUnavailable):
+            await heard(voice, HELLO)
+        assert not voice.rests
+        assert (await heard(voice, MIXED))[0] == expected(double, MIXED)
+
+
 async def test_half_a_sound_is_not_kept(tmp_path: Path) -> None:
     clock = Clock()
     async with speech_double() as double, SpeechEndpoint(None, double.url, "m") as endpoint:
