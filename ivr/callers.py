@@ -68,7 +68,7 @@ async def show_caller(settings: Settings, out: Console, number: str, business: s
     for call in view.calls:
         started = call.call.started_at.strftime("%Y-%m-%d %H:%M")
         last = call.turns[-1].page.user_text if call.turns else ""
-        table.add_row(call.call.call_sid, started, call.call.ending, str(len(call.turns)), last)
+        table.add_row(call.call.call_sid, started, call.call.brief_ending, str(len(call.turns)), last)
     if view.calls:
         out.print(table)
     for line in _known(view.facts):

@@ -195,7 +195,7 @@ def render_list(rows: Sequence[CallRow]) -> Table:
         who = mask_number(row.caller) if row.caller else "withheld"
         started = row.started_at.strftime("%m-%d %H:%M")
         before = f"…{row.resumed_from[-6:]}" if row.resumed_from else ""
-        table.add_row(row.call_sid, started, who, row.ending, before)
+        table.add_row(row.call_sid, started, who, row.brief_ending, before)
     return table
 
 

@@ -62,3 +62,9 @@ class CallRow:
         if self.status is CallStatus.ACTIVE or self.ended_by is None:
             return self.status.value
         return _ENDINGS.get((self.status, self.ended_by), self.status.value)
+
+    @property
+    def brief_ending(self) -> str:
+        """The same for a column of a table."""
+        by_us = self.ended_by in (None, EndedBy.US)
+        return self.status.value if by_us else f"{self.status.value} by {self.ended_by}"

@@ -202,6 +202,7 @@ async def test_how_a_call_ended_is_kept_and_only_unfinished_ones_are_offered(
     row = await store.get_call("CA1")
     assert row is not None
     assert (row.status, row.ended_by, row.ending) == (how, by, shown)
+    assert row.brief_ending == (f"{how} by {by}" if by not in (None, EndedBy.US) else str(how))
     found = await store.find_dropped(BUSINESS, CALLER, timedelta(hours=2), datetime.now(UTC))
     assert (found is not None) == (how is CallStatus.DROPPED)
 
