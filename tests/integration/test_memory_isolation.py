@@ -129,6 +129,7 @@ CROSSINGS: dict[str, Callable[[Attempt], Awaitable[object]]] = {
     "save_voicemail_text": lambda a: a.store.save_voicemail_text(THEIR_MESSAGE, "mine"),
     "voicemail_told": lambda a: a.store.voicemail_told(THEIR_MESSAGE),
     "begin_order": lambda a: a.store.begin_order(THEIR_ORDER, None),
+    "called_back": lambda a: a.store.called_back("bakery", NUMBER),
     "put_off": lambda a: a.store.put_off(THEIR_ORDER, NOW),
     "refuse_order": lambda a: a.store.refuse_order(THEIR_ORDER),
     "order_over": lambda a: a.store.order_over(THEIR_ORDER, OrderStatus.DONE, "SM1"),
