@@ -13,7 +13,7 @@ query, of each further page.
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
@@ -74,6 +74,12 @@ class _Unit(NamedTuple):
     @property
     def page(self) -> Page:
         return self.candidate.page
+
+    @property
+    def is_better_side(self) -> bool:
+        """It answers better than what the other one said."""
+        sides = self.candidate.sides
+        return sides is not None and self.side is not None and sides[self.side] > sides[1 - self.side]
 
     def forms(self) -> list[FormCost]:
         """From its best to omitted."""
@@ -214,14 +220,20 @@ def _entry(unit: _Unit, chosen: FormCost, other: WindowEntry | None) -> WindowEn
 
 
 def _sentences(
-    units: Iterable[_Unit], placed: Iterable[int], budget: int, focus: Focus
+    units: Iterable[_Unit], placed: Mapping[int, WindowEntry], budget: int, focus: Focus
 ) -> dict[int, WindowEntry]:
-    """One sentence of each further page's better side, most relevant first, until the first that does not fit."""
-    done = set(placed)
+    """One sentence of each further page's better side, most relevant first, until the first that does not fit.
+
+    And of a page whose better side was too long, while the other one found a place.
+    """
+    done: set[int] = set()
     found: dict[int, WindowEntry] = {}
     for unit in units:
         page, side = unit.page, unit.side
         if side is None or page.page_id in done:
+            continue
+        other = placed.get(page.page_id)
+        if other is not None and not (other.text and unit.is_better_side):
             continue
         done.add(page.page_id)
         said = _said(page, side)
@@ -231,8 +243,18 @@ def _sentences(
             break
         budget -= tokens
         form = Form.TRANSCRIPT if len(sentence.split()) == len(said.split()) else Form.SUMMARY
-        found[page.page_id] = WindowEntry(page, form, tokens, labelled(page, side, sentence))
+        found[page.page_id] = _beside(
+            other, WindowEntry(page, form, tokens, labelled(page, side, sentence)), side
+        )
     return found
+
+
+def _beside(other: WindowEntry | None, entry: WindowEntry, side: int) -> WindowEntry:
+    """The entry with what is there of its page's other side, in the order in which they spoke."""
+    if other is None:
+        return entry
+    lines = (other.text, entry.text) if side else (entry.text, other.text)
+    return WindowEntry(entry.page, entry.form, entry.tokens + other.tokens, "\n".join(lines))
 
 
 def _fit(summaries: Iterable[str], budget: int) -> tuple[tuple[str, ...], int]:

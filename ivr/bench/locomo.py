@@ -97,11 +97,11 @@ class Dialogue:
         return {turn.dia_id: turn for page in self.pages for turn in page.turns}
 
 
-def load_dialogues(path: Path, variant: Variant = Variant.PLAIN) -> list[Dialogue]:
-    """Read a file of dialogues. Raises: `CallthreadError` if it is none."""
+def load_dialogues(path: Path, variant: Variant = Variant.PLAIN, seed: str = "") -> list[Dialogue]:
+    """Read a file of dialogues; `seed` draws other recognition errors. Raises: `CallthreadError` if it is none."""
     try:
         raw = msgspec.json.decode(path.read_bytes())
-        return [_varied(_dialogue(one), variant) for one in raw]
+        return [_varied(_dialogue(one), variant, seed) for one in raw]
     except (OSError, msgspec.MsgspecError, KeyError, TypeError, AttributeError) as error:
         raise CallthreadError(f"{path}: not a LoCoMo file: {type(error).__name__} {error}") from error
 
@@ -140,14 +140,14 @@ def _question(raw: dict[str, Any], known: set[str]) -> Question:
     )
 
 
-def _varied(dialogue: Dialogue, variant: Variant) -> Dialogue:
+def _varied(dialogue: Dialogue, variant: Variant, seed: str) -> Dialogue:
     match variant:
         case Variant.PLAIN:
             return dialogue
         case Variant.ANON:
             return _anonymous(dialogue)
         case Variant.ASR:
-            return _recognised(dialogue)
+            return _recognised(dialogue, seed)
 
 
 def _anonymous(dialogue: Dialogue) -> Dialogue:
@@ -165,9 +165,9 @@ def _anonymous(dialogue: Dialogue) -> Dialogue:
     return _rewritten(replace(dialogue, parties=Parties()), hide, hide)
 
 
-def _recognised(dialogue: Dialogue) -> Dialogue:
-    """Errors come from a generator seeded by the dialogue's name: the same in every run."""
-    rng = random.Random(dialogue.name)  # noqa: S311 - reproducible, not secret
+def _recognised(dialogue: Dialogue, seed: str) -> Dialogue:
+    """Errors come from a generator seeded by the dialogue's name and `seed`: the same in every run."""
+    rng = random.Random(f"{dialogue.name}/{seed}" if seed else dialogue.name)  # noqa: S311 - reproducible, not secret
     vocabulary = sorted({word for turn in dialogue.turns().values() for word in _spoken(turn.text)})
 
     def hear(text: str) -> str:

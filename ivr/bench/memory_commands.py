@@ -14,7 +14,7 @@ from ivr import observe
 from ivr.bench.fit import as_toml, fit, fit_without_each, rows_of
 from ivr.bench.locomo import Dialogue, Variant, load_dialogues
 from ivr.bench.memory_world import Step, memory_world
-from ivr.bench.overhead import STAGES, Overhead, fill, measure
+from ivr.bench.overhead import STAGES, Overhead, fill, measure, projections
 from ivr.bench.recall import Answer, ask, ask_all, examples_of, remember_all, scores
 from ivr.bench.recall_report import as_csv, as_jsonl, as_svg, table
 from ivr.bench.running import run, stepper
@@ -45,6 +45,7 @@ def recall(
     budget: Annotated[list[int] | None, typer.Option(help="Tokens of the window; may have several.")] = None,
     more_budgets: Annotated[list[int] | None, typer.Argument(hidden=True)] = None,
     variant: Annotated[Variant, typer.Option(help="plain, anon (no names, no dates), asr.")] = Variant.PLAIN,
+    seed: Annotated[str, typer.Option(help="Any text: other recognition errors (asr).")] = "",
     strategy: Annotated[
         list[StrategyName] | None, typer.Option(help="Only these; repeat. Default: all of them.")
     ] = None,
@@ -70,7 +71,7 @@ def recall(
     Example: ivr bench recall --dataset locomo-dev.json --budget 1500 3000 --json recall.json
     """
     observe.configure("error", "console")
-    dialogues = load_dialogues(dataset, variant)
+    dialogues = load_dialogues(dataset, variant, seed)
     if fit_to is not None:
         weights = run(_fit(dialogues, dataset.name, keep))
         fit_to.write_text(as_toml(weights), encoding="utf-8")
@@ -108,11 +109,21 @@ def overhead(
     observe.configure("error", "console")
     sizes = [*(size or ()), *(more_sizes or ())] or [100, 1_000, 10_000]
     found = run(_overhead(sizes, pages, turns, calls, keep))
+    projected = projections()
     if json is not None:
-        report = {"table_pages": pages, "pages": found[1], "at_once": {str(calls): found[calls]}}
+        report = {
+            "table_pages": pages,
+            "pages": found[1],
+            "at_once": {str(calls): found[calls]},
+            "project_by_candidates": projected,
+        }
         json.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
     for at_once, by_size in found.items():
         out.print(_overhead_table(by_size, f"{at_once} call(s) at once, {pages} pages in the table; ms"))
+    for candidates, time in projected.items():
+        out.print(
+            f"Projection of {candidates} candidates, CPU time: median {time.median_ms:.2f}, p95 {time.p95_ms:.2f} ms"
+        )
 
 
 async def _overhead(

@@ -3,8 +3,9 @@
 import asyncio
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import numpy as np
@@ -12,15 +13,20 @@ import numpy as np
 from ivr.bench.memory_world import BUSINESS, MemoryWorld
 from ivr.core.context import Opening, build_input
 from ivr.core.records import Turn
-from memory.model import Owner
+from memory.focus import focus, stems
+from memory.model import Owner, Page
+from memory.project import Candidate, project
 from memory.service import Memory
 from memory.store_filler import Filler
+from memory.strategies import BUDGET_TOKENS
 
 STAGES = ("embed", "search", "fuse", "project", "build")
 FILL_TIMEOUT_S = 3_600.0
 OTHERS_PAGES = 100
 """How many pages each of the other callers has."""
 WARM_UP = 5
+CANDIDATES = (100, 2_000)
+PROJECTIONS = 100
 _WORDS = (
     "about address after again airport allergy answer appointment april ask bakery bank beach birthday boat book bread"
     " breakfast bring brother building bus business buy cake call car card change cheap check child city class clean"
@@ -119,6 +125,29 @@ async def _call(
         note("build", (ended - building) * 1_000)
         if number >= WARM_UP:
             clock.add(turn, (ended - began) * 1_000)
+
+
+def projections() -> dict[int, StageTime]:
+    """What `memory.project` takes by the number of candidates, in CPU time: it waits for nothing."""
+    return {count: _time(list(_projected(count))) for count in CANDIDATES}
+
+
+def _projected(count: int) -> Iterator[float]:
+    rng = random.Random(count)  # noqa: S311 - reproducible
+    said = _texts(rng, 2 * count, PAGE_WORDS)
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    candidates = []
+    for number in range(count):
+        user, reply = said[2 * number : 2 * number + 2]
+        at = began + timedelta(minutes=number)
+        page = Page(number, "call", number, user, reply, user, "", "", 0, 0, False, "", at)
+        sides = (rng.gauss(-4.0, 2.0), rng.gauss(-4.0, 2.0))
+        candidates.append(Candidate(page, max(sides), sides=sides))
+    asked = stems(_texts(rng, 1, QUERY_WORDS)[0])
+    for _ in range(PROJECTIONS):
+        started = time.thread_time()
+        project(candidates, BUDGET_TOKENS, focus=lambda text: focus(text, asked))
+        yield (time.thread_time() - started) * 1_000
 
 
 def _texts(rng: random.Random, count: int, words: tuple[int, int]) -> list[str]:

@@ -263,8 +263,9 @@ def show(entry: WindowEntry, past: Remembered) -> Shown:
     page = entry.page
     source = past.dialogue.pages[past.index_of[page.page_id]]
     if entry.text:
-        side = next(number for number, label in enumerate(LABELS) if entry.text.startswith(f"{label}:"))
-        ids = tuple(turn.dia_id for turn in source.turns if turn.side == side)
+        starts = [line.partition(":")[0] for line in entry.text.splitlines()]
+        sides = {number for number, label in enumerate(LABELS) if label in starts}
+        ids = tuple(turn.dia_id for turn in source.turns if turn.side in sides)
         return Shown(entry.text, entry.form, ids, entry.tokens)
     ids = tuple(turn.dia_id for turn in source.turns)
     if entry.form is Form.SUMMARY:

@@ -28,7 +28,8 @@ def hashed(text: str, dimension: int) -> list[float]:
 class EmbedDouble:
     """Serves while open. `failures` requests are answered with an error first; `asked` are the texts it saw."""
 
-    def __init__(self, dimension: int = 384, failures: int = 0) -> None:
+    def __init__(self, dimension: int = 384, failures: int = 0, model: str = MODEL) -> None:
+        self.model = model
         self.dimension = dimension
         self.failures = failures
         self.asked: list[str] = []
@@ -38,17 +39,17 @@ class EmbedDouble:
         with tempfile.TemporaryDirectory(prefix="embed-") as folder:
             path = Path(folder) / "s"
             async with await asyncio.start_unix_server(self._client, str(path)):
-                yield Embedder(path, MODEL, wait_s=5.0)
+                yield Embedder(path, self.model, wait_s=5.0)
 
     async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         request = msgspec.msgpack.decode(await read_frame(reader), type=EmbedRequest)
         self.asked += request.texts
         if self.failures > 0:
             self.failures -= 1
-            reply = EmbedReply(MODEL, self.dimension, error="RuntimeError")
+            reply = EmbedReply(self.model, self.dimension, error="RuntimeError")
         else:
             reply = EmbedReply(
-                MODEL, self.dimension, [hashed(text, self.dimension) for text in request.texts]
+                self.model, self.dimension, [hashed(text, self.dimension) for text in request.texts]
             )
         writer.write(frame(reply))
         await writer.drain()

@@ -106,6 +106,15 @@ async def test_b083_nobody_recalls_only_the_call_itself(memory: Memory, store: S
     assert (await memory.resume_brief(call)).exchanges == ()
 
 
+async def test_b078_the_next_call_is_told_the_end_of_a_long_exchange(memory: Memory, store: Store) -> None:
+    """900 words of small talk do not fit into this window; the sentence that is asked for does."""
+    small_talk = "we talked about the weather and the garden again. " * 100
+    await say(memory, store, ANA, "CA1", 1, f"{small_talk}My gate code is blue heron.")
+    window = await memory.recall(ANA, "CA2", "What is the gate code?", (), policy=Policy(budget_tokens=600))
+    assert "blue heron" in window.entries[0].text
+    assert window.tokens <= 600
+
+
 async def test_b082_another_business_recalls_nothing(memory: Memory, store: Store) -> None:
     await say(memory, store, ANA, "CA1", 1, "I am allergic to penicillin.")
     elsewhere = Owner("dentist", ANA.caller)

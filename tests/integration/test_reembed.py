@@ -1,12 +1,17 @@
 """A change of the embedding model: noticed, and made good by `ivr db reembed`, which can be broken off."""
 
+from pathlib import Path
+
 import pytest
 import structlog
 
 import ivr.reembed
 from ivr.reembed import check_vectors, reembed, to_do
+from memory.audio_store import AudioStore
+from memory.embed import Embedder
 from memory.jobs import JobTools
 from memory.model import Exchange, Owner
+from memory.service import Memory
 from memory.store import AudioPaths, PageVectors, Store
 from memory.summarise import ExtractiveSummariser
 from tests.integration.embed_double import EmbedDouble
@@ -74,3 +79,35 @@ async def test_vectors_that_do_not_fit_are_said_at_the_start(store: Store) -> No
     async with EmbedDouble(dimension=768).serve() as embedder:
         await check_vectors(store, embedder, warned.append)
     assert warned == ["embedding_refused"]
+
+
+@pytest.mark.usefixtures("pages")
+@pytest.mark.parametrize(("model", "dimension"), [("newer", 384), ("newer", 768)])
+async def test_b076_with_another_model_a_call_remembers_by_words(
+    store: Store, tmp_path: Path, model: str, dimension: int
+) -> None:
+    """Its pages are found and its words are kept, whether the new vectors cannot be compared or do not fit at all."""
+    owner = OWNERS[0]
+    async with EmbedDouble(dimension, model=model).serve() as embedder:
+        memory = Memory(store, AudioStore(f"file://{tmp_path}/audio"), embedder)
+        await store.open_call("CA2", owner.business_id, owner.caller, "+1", "hash")
+        assert await memory.commit(owner, Exchange("CA2", 1, "And walnuts?", "None today.")) is not None
+        window = await memory.recall(owner, "CA3", "rye", ())
+        assert [entry.page.user_text for entry in window.entries].count("rye") == PAGES
+        window = await memory.recall(owner, "CA3", "walnuts", ())
+        assert window.entries[-1].page.user_text == "And walnuts?"
+        assert (embedder.fault is None) == (dimension == 384)
+        if embedder.fault is not None:
+            assert "768" in str(embedder.fault) and "384" in str(embedder.fault)
+
+
+async def test_a_process_that_serves_another_model_is_not_believed() -> None:
+    """As after a change of the setting in only one of two processes that share a socket."""
+    double = EmbedDouble(model="served")
+    async with double.serve() as right:
+        wrong = Embedder(right._socket_path, "wanted", wait_s=5.0)
+        with structlog.testing.capture_logs() as logs:
+            assert await wrong.embed(["rye"]) is None
+            assert await wrong.embed(["rye"]) is None
+        assert [line["event"] for line in logs] == ["embedding_model_mismatch"]
+        assert (logs[0]["served"], logs[0]["wanted"]) == ("served", "wanted")

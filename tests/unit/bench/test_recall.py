@@ -96,6 +96,8 @@ def test_a_recogniser_writes_small_letters_and_errs_in_one_word_of_ten(tmp_path:
     path.write_text(json.dumps([raw]))
     heard = load_dialogues(path, Variant.ASR)[0].pages[0].said(0)
     assert heard == load_dialogues(path, Variant.ASR)[0].pages[0].said(0)
+    draws = {load_dialogues(path, Variant.ASR, seed)[0].pages for seed in "abcdefgh"}
+    assert len(draws) > 1
     assert heard == heard.lower() and "," not in heard
     right = {f"word{number}" for number in range(4_000)}
     lost = len(right - set(heard.split())) / 4_000
