@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from callflows.away import QUEUED, Came
 from callflows.model import Business
+from callflows.moving import Moment, here
 from callflows.nodes.queue import QueueNode
-from callflows.running import Moment, here
 from callflows.state import FlowState
 
 MAX_NAME = 64

@@ -5,13 +5,13 @@ Pure. Until it is accepted nothing of the broken call is entered: it waits in th
 
 from dataclasses import replace
 
-from callflows import running
+from callflows import moving, running
 from callflows.actions import Begin, HangUp, Moved, Say
 from callflows.commands import command_in
 from callflows.lexicon import NO, YES, plain
 from callflows.model import Business, Talk
+from callflows.moving import Moment, Step
 from callflows.nodes.base import Awaited, Event, Key, Progress, Silence, ToolAnswer, Words
-from callflows.running import Moment, Step
 from callflows.state import FlowState
 from callflows.texts import filled
 
@@ -89,7 +89,7 @@ def offered(business: Business, broken: FlowState, *, asks: bool, is_old: bool) 
     if not asks and not is_old:
         return broken
     candidate = None if asks else _SLOTS_ASKED
-    fresh = running.at_node(business, business.start)
+    fresh = moving.at_node(business, business.start)
     return replace(
         fresh,
         language=broken.language,
@@ -140,7 +140,7 @@ def _question(business: Business, state: FlowState) -> str:
     broken = state.offered
     if broken is None or state.progress.candidate != _SLOTS_ASKED:
         return SHALL_WE
-    spoken = running.here(business, broken, Moment()).spoken
+    spoken = moving.here(business, broken, Moment()).spoken
     values = ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in spoken.items())
     return filled(business.resume.confirm, {"slots": values})
 
@@ -151,7 +151,7 @@ def _step(business: Business, state: FlowState, event: Event, moment: Moment) ->
         case Silence():
             return _silent(business, state)
         case Key("0") if business.operator is not None:
-            return running.transferred(business, state, business.operator)
+            return moving.transferred(business, state, business.operator)
         case Key("1"):
             return accept(business, state, moment)
         case Key("2"):
@@ -200,8 +200,8 @@ def accept(business: Business, state: FlowState, moment: Moment) -> Step:
 def decline(business: Business, state: FlowState, moment: Moment) -> Step:
     """The caller begins anew; or, asked whether old values are right, goes on without them, from the start."""
     keeps = state.progress.candidate == _SLOTS_ASKED
-    fresh = replace(running.at_node(business, business.start), language=state.language, taken_up=keeps)
-    return running.enter(business, fresh, business.start, moment)
+    fresh = replace(moving.at_node(business, business.start), language=state.language, taken_up=keeps)
+    return moving.enter(business, fresh, business.start, moment)
 
 
 def _silent(business: Business, state: FlowState) -> Step:

@@ -6,9 +6,9 @@ from typing import Any
 
 from callflows import offers
 from callflows.model import Business, Talk
+from callflows.moving import at_node
 from callflows.nodes.base import NodeBase, walk
 from callflows.nodes.prompts import Asks
-from callflows.running import at_node
 from callflows.stock import (
     CALLED_BACK_ALREADY,
     NOBODY_WAITS,

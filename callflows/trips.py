@@ -7,8 +7,8 @@ from callflows.actions import Action, HangUp, Leave, Moved, Say, Transfer
 from callflows.away import QUEUED, TAKING, TRANSFERRED, Away, Came, Dial, Take, Wait, Whisper
 from callflows.lines import line_name
 from callflows.model import Business, Talk
+from callflows.moving import Moment, Step, carried, here
 from callflows.nodes.base import NodeBase
-from callflows.running import Moment, Step, carried, here
 from callflows.state import FlowState
 from callflows.stock import NOT_REACHED, TRYING_NEXT, WHAT_ELSE, phrase
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from callflows import running
+from callflows import moving
 from callflows.engine import Moment
 from callflows.model import Business
 from callflows.orders import may_reach
@@ -32,7 +32,7 @@ class Returns:
         if business is None or back is None or order.to_number in business.callers.blocked:
             return None
         moment = Moment(now, order.to_number, await overrides_of(self.store, business, now))
-        here = running.here(business, running.at_node(business, business.start), moment)
+        here = moving.here(business, moving.at_node(business, business.start), moment)
         if not may_reach(order.to_number, back.countries or (here.region,)):
             return None
         due_at: datetime | None = now
