@@ -12,6 +12,7 @@ from callflows.lexicon import plain
 from callflows.lines import line_name
 from callflows.model import Business, Talk, names_in, referred
 from callflows.nodes.collect import CollectNode
+from callflows.nodes.flow import FlowNode
 from callflows.nodes.later import CallbackNode
 from callflows.nodes.menu import MenuNode
 from callflows.nodes.override import OverrideNode
@@ -43,11 +44,18 @@ def check_paths(path: str | Path, *, has_voice: bool = True) -> list[FlowFault]:
 
 
 def _warnings(document: Document, business: Business) -> list[FlowFault]:
-    found = [*_unused_targets(business), *_ways_out(business), *_left_out(business), *_language(business)]
+    found = [*_ways_out(business), *_left_out(business), *_language(business)]
     found += [*_disclosure(business), *_languages(document, business), *_unused(document, business)]
-    found += _tools(business)
-    found += [*_own_phrases(business), *_untold(business), *_lines(business), *_unasked(business)]
-    found += [*_same_words(business), *_no_owners(business), *_no_audio(document, business)]
+    found += [*_tools(business), *_own_phrases(business), *_untold(business), *_lines(business)]
+    found += [
+        *_unasked(business),
+        *_same_words(business),
+        *_no_owners(business),
+        *_no_audio(document, business),
+    ]
+    unused = [*_unused_targets(business), *_unused_names(document, business)]
+    # What others share, not every business must use.
+    found += [warning for warning in unused if document.is_own(warning[0])]
     return [_warning(document, *warning) for warning in found]
 
 
@@ -236,7 +244,7 @@ def _languages(document: Document, business: Business) -> Iterator[_Said]:
 
 
 def _unused(document: Document, business: Business) -> Iterator[_Said]:
-    """Slots and schedules that nothing looks at; secrets that a text would say."""
+    """Slots that nothing looks at; secrets that a text would say."""
     said = {name for path, value in texts_at(document) for name in slots_in(texts_of(value))}
     read = said | {name for _, name in reads(document)}
     secret = {n.slot for n in business.nodes.values() if isinstance(n, CollectNode) and n.secret}
@@ -253,6 +261,9 @@ def _unused(document: Document, business: Business) -> Iterator[_Said]:
         for name in sorted(slots_in([text]) & secret):
             message = f"`{{{name}}}` is secret: where a text names it, nothing is said"
             yield path, message, "take it out of the text"
+
+
+def _unused_names(document: Document, business: Business) -> Iterator[_Said]:
     used = {name for _, name in schedules(document)}
     for name in business.hours:
         if name not in used:
@@ -261,19 +272,21 @@ def _unused(document: Document, business: Business) -> Iterator[_Said]:
     for name in business.rotas:
         if name not in used:
             yield ("rotas", name), f"nothing looks at the rota `{name}`", "use it in a node of type ring"
+    used = names_in(business.nodes, lambda node: node.TOOLS)
+    for name in business.tools:
+        if name not in used:
+            hint = "use it in a node of type tool, or in a talk"
+            yield ("tools", name), f"nothing uses the tool `{name}`", hint
+    used = {node.flow for node in business.nodes.values() if isinstance(node, FlowNode)}
+    for name in business.flows:
+        if name not in used:
+            yield ("flows", name), f"nothing uses the flow `{name}`", "use it in a node of type flow"
 
 
 def _tools(business: Business) -> Iterator[_Said]:
-    """Tools that nothing uses, secrets where others read them, and silence while one runs."""
-    used = names_in(business.nodes, lambda node: node.TOOLS)
+    """Secrets where others read them, and silence while a tool runs."""
     secret = {n.slot for n in business.nodes.values() if isinstance(n, CollectNode) and n.secret}
     for name, tool in business.tools.items():
-        if name not in used:
-            yield (
-                ("tools", name),
-                f"nothing uses the tool `{name}`",
-                "use it in a node of type tool, or in a talk",
-            )
         for slot in sorted(slots_of(tool.url) & secret):
             message = f"`{{{slot}}}` is secret: URLs are written into logs on the way"
             yield ("tools", name, "url"), message, "send it in the body"

@@ -5,6 +5,7 @@ from typing import Any
 
 from callflows.model import Business
 from callflows.nodes.base import walk
+from callflows.nodes.flow import FlowNode
 
 _SHAPES = {
     "talk": ("([", "])"),
@@ -25,9 +26,8 @@ _SHAPES = {
 def mermaid(business: Business) -> str:
     """A flowchart of all nodes and the ways between them."""
     lines = ["flowchart TD", f"  begin_([{_quoted(business.name)}]) --> {_id(business.start)}"]
+    lines += _boxes(business, "", "  ")
     for name, node in business.nodes.items():
-        opening, closing = _SHAPES.get(node.type, ("[", "]"))
-        lines.append(f"  {_id(name)}{opening}{_quoted(f'{name}: {node.type}')}{closing}")
         for pattern in node.LINKS:
             for path, target in walk(node.model_dump(by_alias=True), pattern):
                 if isinstance(target, str):
@@ -35,8 +35,22 @@ def mermaid(business: Business) -> str:
     return "\n".join(lines)
 
 
+def _boxes(business: Business, prefix: str, indent: str) -> Iterator[str]:
+    """The nodes themselves; those of a flow within the flow in a box of their own."""
+    for name, node in business.nodes.items():
+        own = name.removeprefix(prefix)
+        if not name.startswith(prefix) or "." in own:
+            continue
+        opening, closing = _SHAPES.get(node.type, ("[", "]"))
+        yield f"{indent}{_id(name)}{opening}{_quoted(f'{own}: {node.type}')}{closing}"
+        if isinstance(node, FlowNode):
+            yield f"{indent}subgraph in_{_id(name)} [{_quoted(f'{own}: {node.flow}')}]"
+            yield from _boxes(business, f"{name}.", f"{indent}  ")
+            yield f"{indent}end"
+
+
 def _id(name: str) -> str:
-    return f"n_{name}"  # `end` alone is a word of Mermaid's
+    return f"n_{name.replace('.', '_IN_')}"  # `end` alone is a word of Mermaid's
 
 
 def _quoted(text: str) -> str:
@@ -46,15 +60,22 @@ def _quoted(text: str) -> str:
 def _label(path: tuple[str | int, ...]) -> str:
     """The way's name as the file has it: `exits.booking.to` is booking."""
     steps = [str(step + 1) if isinstance(step, int) else step for step in path]
-    kept = [step for step in steps if step not in ("to", "exits", "options")]
+    kept = [step for step in steps if step not in ("to", "exits", "options", "begins")]
     return " ".join(kept) or "then"
 
 
 def differences(old: Business, new: Business) -> list[str]:
     """What `new` has added (+), taken out (-) and changed (~), path by path."""
-    return list(
-        _compared("", old.model_dump(mode="json", by_alias=True), new.model_dump(mode="json", by_alias=True))
-    )
+    return list(_compared("", _written(old), _written(new)))
+
+
+def _written(business: Business) -> Any:
+    """As it was written: what stands under `flows` is told there, and not at each use."""
+    dumped = business.model_dump(mode="json", by_alias=True)
+    dumped["nodes"] = {name: node for name, node in dumped["nodes"].items() if "." not in name}
+    for node in dumped["nodes"].values():
+        node.pop("begins", None)
+    return dumped
 
 
 def _compared(path: str, old: Any, new: Any) -> Iterator[str]:

@@ -29,18 +29,19 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A position, both from 1."""
+    """A position in a file, both from 1."""
 
     line: int
     column: int
-
-
-_TOP = Place(1, 1)
+    file: str
 
 
 @dataclass(slots=True)
 class Document:
-    """One file's values (`dict`, `list`, `str`, `None`) and the places of its keys and values, by path."""
+    """One file's values (`dict`, `list`, `str`, `None`) and the places of its keys and values, by path.
+
+    With what it includes: those places name other files.
+    """
 
     file: str
     value: Any = None
@@ -58,8 +59,13 @@ class Document:
         """An error at the value (or the key) that `path` leads to, or at what is nearest above it."""
         known = self.known(path)
         places = self.keys if at_key or known != path else self.values
-        place = places.get(known, self.values.get(known, _TOP))
-        return FlowFault(self.file, place.line, place.column, message, hint)
+        place = places.get(known, self.values.get(known, Place(1, 1, self.file)))
+        return FlowFault(place.file, place.line, place.column, message, hint)
+
+    def is_own(self, path: Path) -> bool:
+        """Whether what stands at `path` was written in this file, not in one that it includes."""
+        place = self.values.get(path)
+        return place is None or place.file == self.file
 
     def at(self, *path: str | int) -> Any:
         """The value at `path`, or None."""
@@ -116,8 +122,7 @@ class _Walk:
         self._seen += 1
         if self._seen > MAX_NODES or len(path) > MAX_DEPTH:
             raise _TooMuch(self._at(node, "too much is nested or repeated here", "use no aliases (`*name`)"))
-        mark = node.start_mark
-        self.document.values[path] = Place(mark.line + 1, mark.column + 1)
+        self.document.values[path] = self._place(node)
         if isinstance(node, yaml.MappingNode) and node.tag == f"{_YAML}map":
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode) and node.tag == f"{_YAML}seq":
@@ -141,7 +146,7 @@ class _Walk:
                     key_node, f"`{short(key)}` is given twice", f"first in line {first}; leave one of them"
                 )
                 continue
-            self.document.keys[here] = Place(key_node.start_mark.line + 1, key_node.start_mark.column + 1)
+            self.document.keys[here] = self._place(key_node)
             values[key] = self.value(value_node, here)
         return values
 
@@ -157,6 +162,9 @@ class _Walk:
             return ""
         return text
 
+    def _place(self, node: yaml.Node) -> Place:
+        return Place(node.start_mark.line + 1, node.start_mark.column + 1, self.document.file)
+
     def _at(self, node: yaml.Node, message: str, hint: str) -> FlowFault:
         mark = node.start_mark
         return FlowFault(self.document.file, mark.line + 1, mark.column + 1, message, hint)
@@ -170,15 +178,15 @@ def short(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:40]}…"
 
 
-def _place_of(text: str, offset: int) -> Place:
-    return Place(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
+def _place_of(text: str, offset: int, file: str) -> Place:
+    return Place(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset), file)
 
 
 def _compose(text: str, file: str) -> yaml.Node:
     """The node tree of the one document in `text`, or `FlowErrors` with the place where reading stopped."""
     odd = Reader.NON_PRINTABLE.search(text)
     if odd:
-        place = _place_of(text, odd.start())
+        place = _place_of(text, odd.start(), file)
         message = "holds a character that cannot be in a text file"
         raise FlowErrors([FlowFault(file, place.line, place.column, message, "save the file as UTF-8 text")])
     composer = _Composer(text)

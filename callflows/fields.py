@@ -2,12 +2,20 @@
 
 import re
 import zoneinfo
+from collections.abc import Container
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import Annotated, Any
 
 import phonenumbers
-from pydantic import AfterValidator, BeforeValidator, PlainSerializer, StringConstraints, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    PlainSerializer,
+    StringConstraints,
+    ValidationInfo,
+    WithJsonSchema,
+)
 from pydantic_core import PydanticCustomError
 
 _PHONE_CHARACTERS = re.compile(r"\+[0-9 ().\-]{4,30}")
@@ -100,8 +108,10 @@ def _duration(value: Any) -> timedelta:
     return length
 
 
-def _name(text: str) -> str:
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", text):
+def _name(text: str, info: ValidationInfo) -> str:
+    # Names that only we make, of nodes in flows within the flow, come as the context: no file can hold them.
+    made: Container[str] = info.context or ()
+    if text not in made and not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", text):
         hint = "small letters, digits and _, starting with a letter, at most 40: like front_desk"
         raise fault("not a usable name", hint)
     return text

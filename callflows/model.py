@@ -50,6 +50,7 @@ from callflows.settings import (
     Target,
     Webhook,
 )
+from callflows.subflows import MAX_NODES, RETURN
 from callflows.tools import Host, Tool, env_names, host_of
 
 __all__ = [
@@ -79,10 +80,39 @@ REFERENCE_ERROR = "flow_reference"
 """Type of the error a `Business` raises for names that lead nowhere; the parser tells those by place."""
 
 
+class SubFlow(Part):
+    """A group of nodes with names of its own, used by nodes of type flow. Its nodes go to one another only."""
+
+    start: Name = Field(description="Its first node.")
+    parameters: tuple[Name, ...] = Field(
+        (), max_length=12, description="Words that its texts name in braces and each use gives."
+    )
+    exits: tuple[Name, ...] = Field(
+        (),
+        max_length=12,
+        description="Names that its nodes may go to, beside `return`; each use says where they lead.",
+    )
+    nodes: dict[Name, Node] = Field(min_length=1, max_length=200)
+
+    @model_validator(mode="after")
+    def _names_mean_one_thing(self) -> Self:
+        taken = sorted({RETURN, *self.exits} & self.nodes.keys() | {RETURN} & set(self.exits))
+        if taken:
+            raise fault(
+                f"`{taken[0]}` is the name of a way out already", "call the node, or the exit, otherwise"
+            )
+        return self
+
+
 class Business(Part):
     """One business: its numbers, what it wants said, and its flow. All names in it lead somewhere."""
 
     version: int = Field(1, ge=1, le=1, description="Version of this file's form.")
+    include: tuple[Line, ...] = Field(
+        (),
+        max_length=50,
+        description="Files in folders below this one whose parts count as if they stood here: shared/hours.yaml.",
+    )
     id: Slug
     name: Line
     numbers: tuple[PhoneNumber, ...] = Field(min_length=1, max_length=100)
@@ -135,7 +165,14 @@ class Business(Part):
     )
     on_model_down: ModelDown = ModelDown()
     start: Name
-    nodes: dict[Name, Node] = Field(min_length=1, max_length=200)
+    flows: dict[Name, SubFlow] = Field(
+        {}, max_length=50, description="Groups of nodes that nodes of type flow go through."
+    )
+    nodes: dict[Name, Node] = Field(
+        min_length=1,
+        max_length=MAX_NODES,
+        description="Those of `flows` count as often as they are used.",
+    )
 
     def allowed_transfers(self, node: Talk) -> tuple[str, ...]:
         """Names of the targets `node` may transfer to, in the file's order."""

@@ -13,7 +13,7 @@ from callflows.away import TRANSFERRED, Errand, Trip
 from callflows.hours import Override, open_by
 from callflows.model import Business, Talk
 from callflows.nodes.base import Here, Outcome, Progress, Wish
-from callflows.orders import MAX_ORDERS, Order, order_key
+from callflows.orders import MAX_ORDERS, NEVER_CALLED_BACK, CalledBack, Order, order_key
 from callflows.state import STATE_VERSION, FlowState, Using
 from callflows.texts import text_in
 from callflows.understand import sounds

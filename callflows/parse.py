@@ -13,10 +13,12 @@ from pydantic_core import ErrorDetails
 from callflows.document import MAX_BYTES, Document, read_document, short
 from callflows.faults import FlowErrors, FlowFault, Severity, in_order
 from callflows.fields import closest
+from callflows.includes import INCLUDE, as_text, joined
 from callflows.model import REFERENCE_ERROR, Business
 from callflows.nodes.registry import KINDS
 from callflows.references import reference_faults, taken_twice
 from callflows.schema import json_schema
+from callflows.subflows import expanded
 
 __all__ = [
     "FlowBook",
@@ -61,7 +63,9 @@ _WORDING: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
-    """One file: its text, what could be read of it, its errors, and the business if there are none."""
+    """One file: its text with all that it includes, what could be read of it, its errors, and the business if there
+    are none.
+    """
 
     file: str
     text: str
@@ -94,17 +98,19 @@ class FlowBook:
         return None if business_id is None else self.businesses[business_id]
 
     def hash_of(self, business_id: str) -> str:
-        """SHA-256 (hex) of the file's text in UTF-8. KeyError for an unknown business."""
+        """SHA-256 (hex) of `text_of` in UTF-8. KeyError for an unknown business."""
         return hashlib.sha256(self._texts[business_id].encode()).hexdigest()
 
     def text_of(self, business_id: str) -> str:
-        """The file's text; `parse_text` makes the same business of it. KeyError for an unknown business."""
+        """The file's text, with what it includes; `parse_text` makes the same business of it. KeyError for an unknown
+        business.
+        """
         return self._texts[business_id]
 
 
 def parse_text(text: str, source_name: str) -> Business:
-    """The business that `text` describes. `FlowErrors` holds all faults, placed in `source_name`."""
-    parsed = _parse(text, source_name)
+    """The business that `text` describes, which can include no files. `FlowErrors`: all faults, in `source_name`."""
+    parsed = _parse(text, source_name, None)
     if parsed.business is None:
         raise FlowErrors(parsed.errors)
     return parsed.business
@@ -139,24 +145,30 @@ def _flow_files(folder: Path) -> list[Path]:
 def _read(path: Path) -> ParsedFile:
     file = str(path)
     try:
+        return _parse(_text(path, file), file, path.parent)
+    except FlowErrors as errors:
+        return ParsedFile(file, "", None, None, errors.faults)
+
+
+def _text(path: Path, file: str) -> str:
+    """The text of a file, as much as may be read of it. Raises: `FlowErrors`, placed in `file`."""
+    try:
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "not a path"
-        return _unread(FlowFault(file, 1, 1, f"cannot be read: {reason}"))
+        raise FlowErrors([FlowFault(file, 1, 1, f"cannot be read: {reason}")]) from None
     try:
-        return _parse(data.decode("utf-8"), file)
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         good = data[: error.start].decode("utf-8")
         line, column = good.count("\n") + 1, len(good) - good.rfind("\n")
-        return _unread(FlowFault(file, line, column, "is not UTF-8 text", "save the file as UTF-8"))
+        hint = "save the file as UTF-8"
+        raise FlowErrors([FlowFault(file, line, column, "is not UTF-8 text", hint)]) from None
 
 
-def _unread(fault: FlowFault) -> ParsedFile:
-    return ParsedFile(fault.file, "", None, None, (fault,))
-
-
-def _parse(text: str, file: str) -> ParsedFile:
+def _parse(text: str, file: str, folder: Path | None) -> ParsedFile:
+    """`folder`: where included files are looked for; None: nowhere."""
     try:
         document, faults = read_document(text, file)
     except FlowErrors as stopped:
@@ -164,12 +176,17 @@ def _parse(text: str, file: str) -> ParsedFile:
     if not isinstance(document.value, dict):
         faults.append(FlowFault(file, 1, 1, "a flow file is a mapping", _MAPPING_HINT))
         return ParsedFile(file, text, document, None, in_order(faults))
-    business = None
+    if INCLUDE in document.value:
+        faults += joined(document, folder, _text)
+        text = text if faults else as_text(document)
+    whole = expanded(document)
+    document, business = whole.document, None
+    faults += whole.faults
     try:
-        business = Business.model_validate(document.value)
+        business = Business.model_validate(document.value, context=whole.names)
     except ValidationError as invalid:
         faults.extend(_told(document, error) for error in _worth_telling(invalid.errors()))
-    faults.extend([*reference_faults(document), *taken_twice([document])])
+    faults.extend([*reference_faults(document, is_whole=not whole.faults), *taken_twice([document])])
     return ParsedFile(file, text, document, None if faults else business, in_order(faults))
 
 

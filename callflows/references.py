@@ -9,8 +9,9 @@ from typing import Any
 from callflows.document import Document, Path, Place, short
 from callflows.faults import FlowFault
 from callflows.fields import closest, e164
-from callflows.nodes.base import NodeBase, Pattern, walk
-from callflows.nodes.registry import KINDS
+from callflows.nodes.base import NodeBase, walk
+from callflows.patterns import kind_of, names_of, patterns
+from callflows.subflows import plain
 from callflows.texts import slots_in
 from callflows.tools import CALLER, host_of, slots_of
 
@@ -22,9 +23,13 @@ ENTRIES: tuple[Path, ...] = (("start",), ("on_model_down", "keys"))
 _NAMED_TARGETS: tuple[Path, ...] = (("on_model_down", "transfer"), ("spending", "transfer"), ("operator",))
 
 
-def reference_faults(document: Document) -> list[FlowFault]:
-    """Unknown names of all kinds, a start that cannot start, nodes nothing leads to, transfers to oneself."""
-    found = [*_start(document), *_own_number(document), *_unreachable(document), *_circles(document)]
+def reference_faults(document: Document, *, is_whole: bool = True) -> list[FlowFault]:
+    """Unknown names of all kinds, a start that cannot start, nodes nothing leads to, transfers to oneself.
+
+    `is_whole`: no flow within the flow has faults of its own, which would cut it off from the rest.
+    """
+    found = [*_start(document), *_own_number(document), *_circles(document)]
+    found += _unreachable(document) if is_whole else ()
     found += [*_hosts(document), *_unverified(document)]
     for kind, claims, known in _kinds_of_name(document):
         for path, name in claims:
@@ -54,28 +59,18 @@ def _kinds_of_name(document: Document) -> Iterator[tuple[str, Named, list[str]]]
 
 
 def _unknown(document: Document, path: Path, name: str, kind: str, known: list[str]) -> Iterator[FlowFault]:
-    if name not in known:
+    if name not in known and not (kind == "node" and "." in name):  # those are told where they were written
         hint = closest(name, known) or "the file has none yet"
         yield document.fault(path, f"no {kind} is called `{short(name)}`", hint)
 
 
 def _kind(document: Document, node: str) -> type[NodeBase] | None:
-    word = document.at("nodes", node, "type")
-    return KINDS.get(word) if isinstance(word, str) else None
-
-
-def _patterns(document: Document, node: str, which: str) -> tuple[Pattern, ...]:
-    """Where names of a sort stand in a node; a node whose kind is not known is taken for any of them."""
-    kind = _kind(document, node)
-    kinds: Iterable[type[NodeBase]] = KINDS.values() if kind is None else [kind]
-    return tuple(dict.fromkeys(pattern for each in kinds for pattern in getattr(each, which)))
+    return kind_of(document.at("nodes", node))
 
 
 def _of_node(document: Document, node: str, which: str) -> Named:
-    for pattern in _patterns(document, node, which):
-        for path, value in walk(document.at("nodes", node), pattern):
-            if isinstance(value, str):
-                yield ("nodes", node, *path), value
+    for path, name in names_of(document.at("nodes", node), which):
+        yield ("nodes", node, *path), name
 
 
 def _from_nodes(document: Document, which: str) -> Named:
@@ -136,7 +131,7 @@ def single_texts(document: Document) -> Named:
 def texts_at(document: Document) -> Iterator[tuple[Path, Any]]:
     """Every text, or mapping of texts by language, of the nodes and tools."""
     for node in document.mapping("nodes"):
-        for pattern in _patterns(document, node, "TEXTS"):
+        for pattern in patterns(document.at("nodes", node), "TEXTS"):
             for path, value in walk(document.at("nodes", node), pattern):
                 yield ("nodes", node, *path), value
     for tool in document.mapping("tools"):
@@ -186,7 +181,7 @@ def _start(document: Document) -> Iterator[FlowFault]:
     for path, name in _texts(document, [("start",)]):
         kind = _kind(document, name)
         if kind is not None and not kind.CAN_START:
-            message = f"a call cannot start at `{short(name)}`: nobody would talk"
+            message = f"a call cannot start at `{short(plain(name))}`: nobody would talk"
             yield document.fault(path, message, "name a node that speaks or waits, like talk, menu or say")
 
 
@@ -205,11 +200,13 @@ def _unreachable(document: Document) -> Iterator[FlowFault]:
             reached.add(name)
             ahead.extend(_meant(to, nodes) for _, to in _of_node(document, name, "LINKS"))
     lost = {
-        name: [to for _, to in _of_node(document, name, "LINKS")] for name in nodes if name not in reached
+        name: [to for _, to in _of_node(document, name, "LINKS")]
+        for name in nodes
+        if name not in reached and document.is_own(("nodes", name))
     }
     for name in _first_of(lost):
         hint = "add an exit that goes to it, or take it out"
-        yield document.fault(("nodes", name), f"nothing leads to `{short(name)}`", hint, at_key=True)
+        yield document.fault(("nodes", name), f"nothing leads to `{short(plain(name))}`", hint, at_key=True)
 
 
 def _first_of(lost: Mapping[str, list[str]]) -> Iterator[str]:
@@ -235,8 +232,9 @@ def _circles(document: Document) -> Iterator[FlowFault]:
         circle = _back_to(name, ahead)
         if circle and not told & circle:
             told |= circle
-            message = f"`{short(name)}` leads back to itself without waiting for the caller"
-            hint = f"put a menu, collect or talk node into the circle of {', '.join(sorted(circle)[:6])}"
+            message = f"`{short(plain(name))}` leads back to itself without waiting for the caller"
+            names = ", ".join(sorted(map(plain, circle))[:6])
+            hint = f"put a menu, collect or talk node into the circle of {names}"
             yield document.fault(("nodes", name), message, hint, at_key=True)
 
 
@@ -279,7 +277,7 @@ def _unverified(document: Document) -> Iterator[FlowFault]:
         kind = _kind(document, name)
         if kind is not None and kind.NEEDS_PIN:
             hint = "let only the `to` of a node of type verify lead to it, or to the menu before it"
-            message = f"`{short(name)}` can be reached without a PIN"
+            message = f"`{short(plain(name))}` can be reached without a PIN"
             yield document.fault(("nodes", name), message, hint, at_key=True)
 
 

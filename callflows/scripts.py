@@ -50,7 +50,7 @@ class TestStep(Part):
     said: Annotated[tuple[Line, ...], BeforeValidator(_listed)] = Field(
         (), description="Parts of what is said."
     )
-    node: Name | None = None
+    node: Line | None = Field(None, description="Of a flow within the flow: USE.NODE.")
     slots: dict[Name, str] = Field({}, description="Values as text; a secret is •••.")
     ended: Literal["hung_up", "transferred", "voicemail", "queued", "taking", "no"] | None = None
     target: Name | None = None

@@ -8,6 +8,7 @@ from typing import Protocol
 import structlog
 
 from callflows.faults import FlowErrors
+from callflows.includes import MAX_FOLDERS
 from callflows.model import Business
 from callflows.parse import load_folder
 from memory import errors as faults
@@ -104,13 +105,14 @@ async def _kept(keep: Callable[[], Awaitable[None]]) -> bool:
 
 
 def _stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """What changes when a flow file does."""
-    paths = sorted(folder.glob("*.yaml")) if folder.is_dir() else [folder]
+    """What changes when a flow file does, or one that may be included."""
+    own, root = (folder.glob("*.yaml"), folder) if folder.is_dir() else ([folder], folder.parent)
+    below = (path for depth in range(1, MAX_FOLDERS + 1) for path in root.glob("*/" * depth + "*.yaml"))
     stamps = []
-    for path in paths:
+    for path in sorted([*own, *below]):
         try:
             status = path.stat()
         except OSError:
             continue  # taken away this very moment
-        stamps.append((path.name, status.st_mtime_ns, status.st_size))
+        stamps.append((str(path), status.st_mtime_ns, status.st_size))
     return tuple(stamps)

@@ -8,6 +8,7 @@ from pydantic import Field
 from callflows.nodes.base import NodeBase
 from callflows.nodes.collect import CollectNode
 from callflows.nodes.ends import HangUpNode
+from callflows.nodes.flow import FlowNode
 from callflows.nodes.later import CallbackNode, SmsNode
 from callflows.nodes.menu import MenuNode
 from callflows.nodes.override import OverrideNode
@@ -29,6 +30,7 @@ AnyNode = (
     | HoursNode
     | BranchNode
     | LanguageNode
+    | FlowNode
     | ToolNode
     | OverrideNode
     | TransferNode

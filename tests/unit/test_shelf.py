@@ -62,6 +62,24 @@ def test_files_come_and_go(tmp_path: Path) -> None:
     assert set(shelf.businesses) == {"other"}
 
 
+def test_a_changed_file_that_is_included_is_taken_up(tmp_path: Path) -> None:
+    write(tmp_path / "clinic.yaml", CLINIC + "include: [shared/more/limits.yaml]\n", 1_000)
+    file = tmp_path / "shared/more/limits.yaml"
+    file.parent.mkdir(parents=True)
+    write(file, "limits: {reprompts: 1}\n", 1_000)
+    shelf = FlowShelf(tmp_path)
+    known = shelf.hash_of("clinic")
+    write(file, "limits: {reprompts: 3}\n", 2_000)
+    assert shelf.look()
+    assert shelf.businesses["clinic"].limits.reprompts == 3
+    assert shelf.hash_of("clinic") != known
+    file.unlink()
+    assert not shelf.look()
+    assert "there is no file" in shelf.fault
+    write(file, "limits: {reprompts: 3}\n", 3_000)
+    assert shelf.look()
+
+
 def test_it_does_not_begin_with_bad_files(tmp_path: Path) -> None:
     with pytest.raises(FlowErrors):
         FlowShelf(tmp_path)
