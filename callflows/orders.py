@@ -86,7 +86,7 @@ def may_reach(number: str | None, countries: Sequence[str]) -> bool:
 
     Not premium, shared-cost, pager, satellite or other numbers beyond countries, whose price somebody else makes.
     """
-    if number is None:
+    if number is None or not number.startswith("+"):  # the parser would find a number within a `sip:` address
         return False
     try:
         parsed = phonenumbers.parse(number)

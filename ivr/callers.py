@@ -155,7 +155,9 @@ async def _owner(settings: Settings, store: Store, number: str, business: str) -
         raise CallthreadError(f"there is no business {business!r}; there are: {', '.join(known)}")
     caller = caller_of(number)
     if caller is None:
-        raise CallthreadError(f"{number!r} is no telephone number; write it as +12025550143")
+        raise CallthreadError(
+            f"{number!r} is nobody's number; write it as +12025550143, or sip:name@host, or client:name"
+        )
     return Owner(business, caller)
 
 

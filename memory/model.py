@@ -20,7 +20,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose memory: one caller of one business. `caller` is E.164; `None` (withheld) owns no memory at all."""
+    """Whose memory: one caller of one business. `caller` is E.164 or an address; `None` (withheld) owns no memory."""
 
     business_id: str
     caller: str | None

@@ -77,7 +77,7 @@ calls = Table(
     metadata,
     Column("business_id", Text, nullable=False),
     Column("call_sid", Text, nullable=False),
-    Column("caller", Text),  # E.164; NULL is nobody: it owns nothing and equals nothing
+    Column("caller", Text),  # E.164 or an address; NULL is nobody: it owns nothing and equals nothing
     Column("to_number", Text, nullable=False),
     Column("status", Text, nullable=False, server_default="active"),
     _time("started_at"),

@@ -33,7 +33,7 @@ class CallStore(Database):
     ) -> CallRow:
         """The call's row, made if this is its first webhook; a repeated webhook changes nothing.
 
-        `caller` is E.164, or `None` (empty counts as `None`): nobody. Raises: `ValueError` for an empty
+        `caller` is E.164, an address, or `None` (empty counts as `None`): nobody. Raises: `ValueError` for an empty
         business.
         """
         check_business(business_id)

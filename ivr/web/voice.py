@@ -175,10 +175,10 @@ class VoiceRoutes:
             return self._busy("draining", business)
         if not deps.slots.reserve(hook.call_sid, deps.now()):
             return self._busy("limit", business)
-        caller = caller_of(hook.from_, hook.stir)
+        caller = caller_of(hook.from_, hook.stir, hook.to)
         opened: OpenResult | None = await self._ask(
             deps.calls.open_call(
-                hook.call_sid, business.id, caller, hook.to, is_attested=is_attested(hook.stir)
+                hook.call_sid, business.id, caller, hook.to, is_attested=is_attested(hook.stir, caller)
             ),
             None,
         )
@@ -297,15 +297,16 @@ class VoiceRoutes:
 
     def _stream(self, hook: Webhook, business: BusinessInfo, say: str = "") -> str:
         deps = self._deps
+        caller = caller_of(hook.from_, hook.stir, hook.to)
         token = deps.tokens.mint(
             hook.call_sid,
             business.id,
             nonce=deps.new_nonce(),
             now=deps.now(),
-            caller=caller_of(hook.from_, hook.stir),
+            caller=caller,
             to_number=hook.to,
             account_sid=hook.account_sid,
-            is_attested=is_attested(hook.stir),
+            is_attested=is_attested(hook.stir, caller),
         )
         return twiml.connect_stream(
             hook.origin.ws_base + MEDIA_PATH,

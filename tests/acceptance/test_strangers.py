@@ -189,7 +189,7 @@ async def strange_webhooks_get_twiml(place: Place) -> None:
         }
         status, twiml = await webhook(world.line, "/twilio/voice", odd)
         assert (status, stream_of(twiml)[0]) == (200, world.line.url.replace("http", "ws") + "/twilio/media")
-        assert world.rows("SELECT call_sid, caller FROM calls") == [("CA9", None)]
+        assert world.rows("SELECT call_sid, caller FROM calls") == [("CA9", "sip:ann@example.com")]
 
 
 async def test_b010_b093_b102_what_is_not_twilios(act: Act) -> None:

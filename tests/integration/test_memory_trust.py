@@ -8,6 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from ivr.pins import Pins, hash_pin
+from ivr.wire.callers import caller_of
 from memory.audio_store import AudioStore
 from memory.calls import CallStatus
 from memory.embedded import conninfo_of
@@ -258,3 +259,40 @@ async def test_a_pin_is_the_callers_own_at_that_business(store: Store) -> None:
     assert not await Pins(store, None).check(ANA, "123456")
     await store.enrol(ANA, None)
     assert not await pins.check(ANA, "123456")
+
+
+async def test_an_address_with_a_number_in_it_never_comes_to_the_numbers_memory(
+    memory: Memory, store: Store
+) -> None:
+    """Each `From` says one thing to its own memory; none hears what another said, nor does nobody."""
+    told = [
+        "+12025550111",
+        "12025550112",
+        "sip:+12025550111@evil.example",
+        "sip:+12025550111@evil.example:5070",
+        "sip:+12025550111@EVIL2.example;user=phone",
+        "sips:+12025550111@evil.example",
+        "client:+12025550111",
+        "client:ana",
+        "client:Ana",
+    ]
+    callers = [caller_of(from_, "TN-Validation-Passed-A", TO) for from_ in told]
+    for number, caller in enumerate(callers):
+        own = Owner("club", caller)
+        await say(memory, store, f"CM{number}", 1, f"The order of the cake {number}.", Trust.NUMBER, own)
+    assert len(set(callers)) == len(told) and None not in callers
+    for number, caller in enumerate(callers):
+        window = await memory.recall(
+            Owner("club", caller), "CM99", "the order of the cake", (), access=Access(trust=Trust.VERIFIED)
+        )
+        assert {entry.page.user_text for entry in window.entries} == {f"The order of the cake {number}."}
+
+
+@pytest.mark.parametrize(
+    "from_", ["Anonymous", "+266696687", "Restricted", "", "sip:anonymous@anonymous.invalid"]
+)
+async def test_b083_two_withheld_callers_never_meet(memory: Memory, store: Store, from_: str) -> None:
+    nobody = Owner("club", caller_of(from_, None, TO))
+    await say(memory, store, "CN1", 1, "I am Ana, order 77.", Trust.NONE, nobody)
+    window = await memory.recall(nobody, "CN2", "order 77", (), access=Access(trust=Trust.VERIFIED))
+    assert window.entries == ()

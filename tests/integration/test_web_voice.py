@@ -229,13 +229,32 @@ def test_an_unknown_number_gets_a_polite_refusal(client: TestClient, world: Worl
     assert world.count("calls_refused_total", reason="unknown_number") == 1
 
 
-@pytest.mark.parametrize("from_", ["anonymous", "", "+266696687", "sip:ana@example.com"])
+@pytest.mark.parametrize("from_", ["anonymous", "", "+266696687", "sip:anonymous@anonymous.invalid"])
 def test_b083_withheld_callers_open_calls_of_nobody(client: TestClient, world: World, from_: str) -> None:
     root = parse_twiml(post(client, From=from_).text)
     assert world.registry.opened == [(SID, "bloom", None, NUMBER)]
     grant = StreamTokens(TOKEN).verify(parameters(root)["token"], SID, 0)
     assert isinstance(grant, Grant)
     assert grant.caller is None
+
+
+@pytest.mark.parametrize(
+    ("from_", "caller"),
+    [
+        ("sip:+15551230012@evil.example", "sip:+15551230012@evil.example"),
+        ("client:ana", "client:ana"),
+        ("6175550140", "+16175550140"),
+    ],
+)
+def test_the_stream_is_of_the_caller_that_the_webhook_was_of(
+    client: TestClient, world: World, from_: str, caller: str
+) -> None:
+    """Addresses are themselves and never attested; a number is one of the called number's country."""
+    root = parse_twiml(post(client, From=from_, StirVerstat="TN-Validation-Passed-A").text)
+    assert world.registry.opened == [(SID, "bloom", caller, NUMBER)]
+    grant = StreamTokens(TOKEN).verify(parameters(root)["token"], SID, 0)
+    assert isinstance(grant, Grant)
+    assert (grant.caller, grant.is_attested) == (caller, caller.startswith("+"))
 
 
 def test_b100_over_the_limit_the_caller_hears_a_sentence(world: World) -> None:

@@ -114,6 +114,8 @@ def test_b083_a_withheld_number_is_neither_written_to_nor_called() -> None:
         ("+88216123456789", ["US"], False),
         ("+999", ["US"], False),
         ("no number", ["US"], False),
+        ("sip:+12025550144@example.com", ["US"], False),  # whatever the far side wrote there
+        ("client:+12025550144", ["US"], False),
         (None, ["US"], False),
     ],
 )
