@@ -131,7 +131,7 @@ def test_a_number_has_one_spelling() -> None:
 @pytest.mark.parametrize(
     ("from_", "caller"),
     [
-        # The forms that Twilio's pages on SIP and on the Voice SDKs show.
+        # A SIP endpoint of a Twilio domain, one elsewhere, and a client of the Voice SDKs.
         ("sip:alice@example.com", "sip:alice@example.com"),
         ("client:joey", "client:joey"),
         ("SIP:alice@EXAMPLE.com;transport=udp", "sip:alice@example.com"),
