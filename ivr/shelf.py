@@ -14,6 +14,8 @@ from callflows.parse import load_folder
 from memory import errors as faults
 
 LOOK_EVERY_S = 2.0
+KEEP_EVERY_S = 24 * 3600
+"""Stored flows that nobody says are in use are deleted in the end: `Store.forget_flows`."""
 
 log = structlog.get_logger()
 
@@ -81,13 +83,16 @@ class FlowShelf:
         return True
 
     async def watch(self, keep: Callable[[], Awaitable[None]]) -> None:
-        """Look every two seconds, for ever. `keep` stores the documents of new flows; it is tried until it works."""
-        is_kept, told = True, ""
+        """Look every two seconds, for ever. `keep` stores the flows, new ones and daily; it is tried until it works."""
+        is_kept, told, looks = True, "", 0
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
+            looks += 1
             if await asyncio.to_thread(self.look):
                 log.info("flows_changed", businesses=len(self.businesses))
                 is_kept = False
+            if looks * LOOK_EVERY_S >= KEEP_EVERY_S:
+                is_kept, looks = False, 0
             if self.fault and self.fault != told:
                 log.error("flows_refused", fault=self.fault, hint="the flows of before stay in use")
             told = self.fault

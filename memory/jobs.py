@@ -129,7 +129,8 @@ async def upkeep(tools: JobTools, now: datetime) -> None:
     """Queue what no job has finished, and drop what nobody needs."""
     waiting = await tools.store.enqueue_unembedded(tools.model, LEFT_BEHIND, UPKEEP_PAGES)
     tokens = await tools.store.forget_spent_tokens(now)
-    log.info("memory_upkeep", pages_queued=waiting, tokens_forgotten=tokens)
+    flows = await tools.store.forget_flows(now)
+    log.info("memory_upkeep", pages_queued=waiting, tokens_forgotten=tokens, flows_forgotten=flows)
     for business_id, kept in tools.retention.items():
         expired = await tools.store.expire(business_id, now - kept)
         if expired.calls:

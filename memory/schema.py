@@ -115,7 +115,7 @@ flow_documents = Table(
     metadata,
     Column("flow_hash", Text, nullable=False),
     Column("yaml", Text, nullable=False),
-    _time("created_at"),
+    _time("used_at"),
     PrimaryKeyConstraint("flow_hash"),
 )
 

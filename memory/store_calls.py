@@ -19,6 +19,10 @@ SETTLED = (CallStatus.FINISHED, CallStatus.TRANSFERRED)
 """Ways to end that leave nothing to resume."""
 
 
+FLOWS_KEPT = timedelta(days=31)
+"""A day longer than any call may be resumed after its end."""
+
+
 class CallStore(Database):
     """Every statement about calls, tokens and flow documents."""
 
@@ -205,10 +209,31 @@ class CallStore(Database):
         ]
 
     async def save_flow(self, flow_hash: str, yaml: str) -> None:
-        """Keep a flow document under its hash: a call is restored on the version it began with."""
-        row = insert(flow_documents).values(flow_hash=flow_hash, yaml=yaml)
+        """Keep a flow document under its hash: a call is restored on the version it began with.
+
+        One that is in use is to be saved again once a day: see `forget_flows`.
+        """
+        row = insert(flow_documents).values(flow_hash=flow_hash, yaml=yaml, used_at=func.clock_timestamp())
+        in_use = {"used_at": row.excluded.used_at}
         async with self.shared_transaction() as connection:
-            await connection.execute(row.on_conflict_do_nothing())
+            await connection.execute(row.on_conflict_do_update(index_elements=["flow_hash"], set_=in_use))
+
+    async def forget_flows(self, now: datetime) -> int:
+        """Delete documents unused for `FLOWS_KEPT` that no call needs which lives or may resume. Returns how many."""
+        since = now - FLOWS_KEPT
+        needing = select(calls.c.flow_hash).where(
+            or_(calls.c.status == CallStatus.ACTIVE, calls.c.last_activity_at > since)
+        )
+        needed: set[str] = set()
+        for business_id in await self.businesses():
+            async with self.transaction(business_id) as connection:
+                ours = needing.where(calls.c.business_id == business_id).distinct()
+                needed.update((await connection.execute(ours)).scalars())
+        unused = delete(flow_documents).where(
+            flow_documents.c.used_at < since, flow_documents.c.flow_hash.not_in(needed)
+        )
+        async with self.shared_transaction() as connection:
+            return (await connection.execute(unused)).rowcount
 
     async def get_flow(self, flow_hash: str) -> str | None:
         """The YAML kept under this hash."""

@@ -182,6 +182,31 @@ async def test_a_flow_document_is_kept_under_its_hash(store: Store) -> None:
     assert await store.get_flow("h2") is None
 
 
+async def test_flow_documents_go_once_no_call_needs_them_and_nobody_has_them_in_use(store: Store) -> None:
+    now = datetime.now(UTC)
+    for flow, sid, end in (
+        ("live", "CA1", None),
+        ("resumable", "CA2", CallStatus.DROPPED),
+        ("over", "CA3", CallStatus.FINISHED),
+    ):
+        await store.save_flow(flow, f"name: {flow}")
+        await store.open_call(sid, "bakery", ANA, "+12025550100", flow)
+        if end is not None:
+            await store.end_call(sid, end)
+    await store.save_flow("never called", "name: Bakery")
+
+    async def left(after: timedelta) -> set[str]:
+        await store.forget_flows(now + after)
+        names = ("live", "resumable", "over", "never called")
+        return {name for name in names if await store.get_flow(name) is not None}
+
+    within = timedelta(days=30)  # the longest `resume: within` that a file may ask for
+    assert await left(within) == {"live", "resumable", "over", "never called"}
+    assert await left(within + timedelta(days=2)) == {"live"}
+    await store.save_flow("over", "name: over")  # the file is as it was once
+    assert await left(within) == {"live", "over"}
+
+
 async def test_text_that_postgres_refuses_is_cleaned(store: Store) -> None:
     await open_call(store, "CA1")
     epoch = await store.claim_stream("CA1", "MZ1")

@@ -211,6 +211,7 @@ SHARED = {
     "due_to_forget",
     "undoom",
     "enqueue_unembedded",
+    "forget_flows",
     "forget_spent_tokens",
     "get_flow",
     "lapsed",

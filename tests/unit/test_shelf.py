@@ -1,11 +1,13 @@
 """Flow files that change while the service runs."""
 
+import asyncio
 import os
 from pathlib import Path
 
 import pytest
 
 from callflows.faults import FlowErrors
+from ivr import shelf as shelf_module
 from ivr.shelf import FlowShelf
 from tests.unit.callflows.examples import CLINIC, changed
 
@@ -83,3 +85,20 @@ def test_a_changed_file_that_is_included_is_taken_up(tmp_path: Path) -> None:
 def test_it_does_not_begin_with_bad_files(tmp_path: Path) -> None:
     with pytest.raises(FlowErrors):
         FlowShelf(tmp_path)
+
+
+async def test_flows_that_stay_the_same_are_stored_again_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else what they are stored as would count as unused in the end."""
+    (tmp_path / "clinic.yaml").write_text(CLINIC)
+    monkeypatch.setattr(shelf_module, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(shelf_module, "KEEP_EVERY_S", 0.003)
+    kept = asyncio.Event()
+
+    async def keep() -> None:
+        kept.set()
+
+    watching = asyncio.create_task(FlowShelf(tmp_path).watch(keep))
+    await kept.wait()
+    watching.cancel()
