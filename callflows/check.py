@@ -124,7 +124,7 @@ def _left_out(business: Business) -> Iterator[_Said]:
 def _language(business: Business) -> Iterator[_Said]:
     if business.language.split("-")[0] == "en":
         return
-    if business.resume.greeting != "never" and not business.resume.say:
+    if not is_known(business.language) and business.resume.greeting != "never" and not business.resume.say:
         yield ("resume",), "callers are welcomed back in English", "give `resume: say:` in your language"
     if "say" not in business.on_model_down.model_fields_set:
         yield (

@@ -1,13 +1,14 @@
 """A call flow at work: where a call stands, what the speech model may do there, and what comes of it.
 
 Pure; the one module of the flow engine that the service uses. Its parts: `moving` (from node to node), `running` (what
-comes of an event), `proposals` (what the model may do), `offers` (being taken back), `trips` (away from our stream).
+comes of an event), `proposals` (what the model may do), `offers` (being taken back), `trips` (away from our stream),
+`stock` (our own phrases).
 """
 
 import json
 from datetime import datetime
 
-from callflows import offers
+from callflows import offers, stock
 from callflows.actions import (
     Action,
     Begin,
@@ -130,6 +131,7 @@ __all__ = [
     "returned",
     "start",
     "step",
+    "stock",
     "take_up",
     "takes_events",
     "topic",

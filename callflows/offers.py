@@ -13,10 +13,17 @@ from callflows.model import Business, Talk
 from callflows.moving import Moment, Step
 from callflows.nodes.base import Awaited, Event, Key, Progress, Silence, ToolAnswer, Words
 from callflows.state import FlowState
+from callflows.stock import (
+    CUT_OFF,
+    CUT_OFF_TALKING,
+    LET_US,
+    SHALL_WE,
+    WELCOME_BACK,
+    WERE_WE_CUT_OFF,
+    phrase,
+)
 from callflows.texts import filled
 
-SHALL_WE = "Shall we go on, or start afresh?"
-LET_US = "Let us go on from there."
 _SLOTS_ASKED = "slots"
 """The candidate in the progress of an offer whose values are being confirmed."""
 _TIMES = 2
@@ -54,16 +61,18 @@ def opening(business: Business, state: FlowState, topic: str) -> str:
         return first_words(business)
     if policy.say and (topic or "{topic}" not in policy.say):
         return _announced(business, "", policy.say.replace("{topic}", topic))
-    cut = f"We were cut off while talking about {topic}." if topic else "We were cut off."
+    spoken = state.language or business.language
+    cut = phrase(CUT_OFF_TALKING, spoken).format(topic) if topic else phrase(CUT_OFF, spoken)
     ending = LET_US if policy.greeting == "straight" and not state.offered else SHALL_WE
     if state.offered and state.progress.candidate == _SLOTS_ASKED:
         ending = LET_US
-    return _announced(business, f"Welcome back to {business.name}.", f"{cut} {ending}")
+    welcome = phrase(WELCOME_BACK, spoken).format(business.name)
+    return _announced(business, welcome, f"{cut} {phrase(ending, spoken)}")
 
 
 def generic_opening(business: Business) -> str:
     """What is said where a call of the number broke off, and nobody knows whether it was this caller's."""
-    asks = "If we were cut off before, please tell me what it was about."
+    asks = phrase(WERE_WE_CUT_OFF, business.language)
     return " ".join(filter(None, (first_words(business), asks)))
 
 
@@ -139,7 +148,7 @@ def question(business: Business, state: FlowState) -> Step:
 def _question(business: Business, state: FlowState) -> str:
     broken = state.offered
     if broken is None or state.progress.candidate != _SLOTS_ASKED:
-        return SHALL_WE
+        return phrase(SHALL_WE, state.language or business.language)
     spoken = moving.here(business, broken, Moment()).spoken
     values = ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in spoken.items())
     return filled(business.resume.confirm, {"slots": values})

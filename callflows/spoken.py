@@ -14,13 +14,18 @@ from callflows.stock import (
     NOBODY_WAITS,
     NOT_REACHED,
     NOTED_ALREADY,
+    OURS,
+    SHALL_WE,
     TRYING_NEXT,
     WHAT_ELSE,
     phrase,
 )
 from callflows.texts import filled, slots_in, text_in
 
-_PHRASES = (NOT_REACHED, TRYING_NEXT, WHAT_ELSE, NOBODY_WAITS, NOTED_ALREADY, CALLED_BACK_ALREADY)
+_PHRASES = (
+    *(NOT_REACHED, TRYING_NEXT, WHAT_ELSE, NOBODY_WAITS, NOTED_ALREADY, CALLED_BACK_ALREADY),
+    *(SHALL_WE, *OURS),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +37,12 @@ class Fixed:
     language: str
 
 
-def fixed_texts(business: Business, own: Iterable[str] = ()) -> frozenset[Fixed]:
-    """All of them. `own`: further ones, which are said in every language alike."""
-    own = tuple(own)
+def fixed_texts(business: Business) -> frozenset[Fixed]:
+    """All of them."""
     return frozenset(
         Fixed(" ".join(text.split()), business.voice_of(language), language)
         for language in (business.language, *business.languages)
-        for text in (*_in_language(business, language), *own)
+        for text in _in_language(business, language)
         if text.strip()
     )
 
@@ -69,7 +73,6 @@ def _openings(business: Business) -> Iterator[str]:
     """The greeting, and the offers to go on where a call broke off."""
     yield offers.first_words(business)
     yield offers.generic_opening(business)
-    yield offers.SHALL_WE
     for name, node in business.nodes.items():
         asks = business.resume.greeting == "offer"
         state = offers.offered(business, at_node(business, name), asks=asks, is_old=False)

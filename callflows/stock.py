@@ -53,6 +53,94 @@ WHAT_ELSE: Phrase = {
     "es": "¿En qué más puedo ayudarle?",
 }
 
+SAY_AGAIN: Phrase = {
+    "en": "Sorry, I missed that. Could you say it again?",
+    "de": "Entschuldigung, das habe ich nicht verstanden. Können Sie es noch einmal sagen?",
+    "fr": "Pardon, je n'ai pas compris. Pouvez-vous répéter ?",
+    "es": "Perdone, no le he entendido. ¿Puede repetirlo?",
+}
+STILL_THERE: Phrase = {
+    "en": "Are you still there?",
+    "de": "Sind Sie noch da?",
+    "fr": "Êtes-vous toujours là ?",
+    "es": "¿Sigue ahí?",
+}
+NOBODY_THERE: Phrase = {
+    "en": "I can't hear you, so I'll hang up now. Please call again any time.",
+    "de": "Ich höre Sie nicht und lege jetzt auf. Rufen Sie gern wieder an.",
+    "fr": "Je ne vous entends pas, je vais donc raccrocher. N'hésitez pas à rappeler.",
+    "es": "No le oigo, así que voy a colgar. Vuelva a llamar cuando quiera.",
+}
+TIME_IS_UP: Phrase = {
+    "en": "I'm sorry, this is the longest a call can take. Please call again. Goodbye.",
+    "de": "Es tut mir leid, länger kann ein Anruf nicht dauern. Bitte rufen Sie wieder an. Auf Wiederhören.",
+    "fr": "Je suis désolé, un appel ne peut pas durer plus longtemps. Merci de rappeler. Au revoir.",
+    "es": "Lo siento, una llamada no puede durar más. Vuelva a llamar, por favor. Adiós.",
+}
+MONEY_IS_SPENT: Phrase = {
+    "en": "I'm sorry, I have to end our call here. Please call again. Goodbye.",
+    "de": "Es tut mir leid, ich muss unser Gespräch hier beenden. Bitte rufen Sie wieder an. Auf Wiederhören.",
+    "fr": "Je suis désolé, je dois mettre fin à notre appel. Merci de rappeler. Au revoir.",
+    "es": "Lo siento, tengo que terminar aquí la llamada. Vuelva a llamar, por favor. Adiós.",
+}
+GOODBYE: Phrase = {"en": "Goodbye.", "de": "Auf Wiederhören.", "fr": "Au revoir.", "es": "Adiós."}
+CONNECTING: Phrase = {
+    "en": "One moment, please. I'm connecting you.",
+    "de": "Einen Moment bitte, ich verbinde Sie.",
+    "fr": "Un instant, s'il vous plaît. Je vous mets en relation.",
+    "es": "Un momento, por favor. Le paso la llamada.",
+}
+LINE_BROKE: Phrase = {
+    "en": "Sorry, the line broke for a moment. Please go on.",
+    "de": "Entschuldigung, die Leitung war kurz unterbrochen. Bitte fahren Sie fort.",
+    "fr": "Pardon, la ligne a été coupée un instant. Continuez, je vous prie.",
+    "es": "Perdone, la línea se ha cortado un momento. Continúe, por favor.",
+}
+LINES_BUSY: Phrase = {
+    "en": "All our lines are busy at the moment. Please call again in a few minutes.",
+    "de": "Zurzeit sind alle Leitungen belegt. Bitte rufen Sie in einigen Minuten wieder an.",
+    "fr": "Toutes nos lignes sont occupées. Merci de rappeler dans quelques minutes.",
+    "es": "En este momento todas las líneas están ocupadas. Vuelva a llamar en unos minutos.",
+}
+WELCOME_BACK: Phrase = {
+    "en": "Welcome back to {}.",
+    "de": "Willkommen zurück bei {}.",
+    "fr": "Bienvenue à nouveau chez {}.",
+    "es": "Bienvenido de nuevo a {}.",
+}
+CUT_OFF: Phrase = {
+    "en": "We were cut off.",
+    "de": "Wir wurden unterbrochen.",
+    "fr": "Nous avons été coupés.",
+    "es": "Se ha cortado la llamada.",
+}
+CUT_OFF_TALKING: Phrase = {
+    "en": "We were cut off while talking about {}.",
+    "de": "Wir wurden unterbrochen. Es ging um: {}.",
+    "fr": "Nous avons été coupés. Nous parlions de : {}.",
+    "es": "Se ha cortado la llamada. Hablábamos de: {}.",
+}
+SHALL_WE: Phrase = {
+    "en": "Shall we go on, or start afresh?",
+    "de": "Wollen wir weitermachen oder von vorne anfangen?",
+    "fr": "Voulez-vous continuer ou recommencer ?",
+    "es": "¿Quiere seguir o empezar de nuevo?",
+}
+LET_US: Phrase = {
+    "en": "Let us go on from there.",
+    "de": "Machen wir dort weiter.",
+    "fr": "Reprenons à cet endroit.",
+    "es": "Sigamos desde ahí.",
+}
+WERE_WE_CUT_OFF: Phrase = {
+    "en": "If we were cut off before, please tell me what it was about.",
+    "de": "Falls wir vorhin unterbrochen wurden, sagen Sie mir bitte, worum es ging.",
+    "fr": "Si nous avons été coupés tout à l'heure, dites-moi de quoi il s'agissait.",
+    "es": "Si antes se cortó la llamada, dígame de qué se trataba.",
+}
+OURS = (GOODBYE, CONNECTING, SAY_AGAIN, STILL_THERE, NOBODY_THERE, TIME_IS_UP, MONEY_IS_SPENT, LINE_BROKE)
+"""What any call may hear at any time."""
+
 
 def phrase(of: Phrase, language: str) -> str:
     """The phrase in a language's tongue; English where there is none."""

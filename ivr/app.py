@@ -31,7 +31,7 @@ from ivr.observe import Metrics
 from ivr.pacing import MonotonicClock, Pacer
 from ivr.preloading import Preloading
 from ivr.processes import background, keep_running
-from ivr.reception import LINE_BROKE, Parts, Reception
+from ivr.reception import Parts, Reception
 from ivr.reembed import check_vectors
 from ivr.registry import Businesses, Registry
 from ivr.remembering import Prices
@@ -267,7 +267,7 @@ class Service:
             self._prepared.look_again()
 
     def _fixed_words(self) -> list[ExactWords]:
-        return words_of(self.book.businesses.values(), (LINE_BROKE,))
+        return words_of(self.book.businesses.values())
 
     async def _erase_again(self) -> None:
         """A restored backup may hold callers who were erased since it was made."""

@@ -11,6 +11,7 @@ from pydantic import SecretStr
 
 from callflows import engine
 from callflows.model import Business
+from callflows.stock import LINE_BROKE, phrase
 from callflows.survivors import taken_up
 from ivr.begun import as_begun
 from ivr.billing import Bill
@@ -45,7 +46,6 @@ from memory.service import CallMemory, Memory
 from memory.store import Store
 from memory.strategies import Policy, StrategyName
 
-LINE_BROKE = "Sorry, the line broke for a moment. Please go on."
 PREPARE_TIMEOUT_S = 1.5
 """A caller who hears nothing hangs up: with a database this slow the call begins as a new one."""
 OFFERS_BACK_MAX = 5
@@ -292,11 +292,12 @@ class Reception:
         fresh = self._fresh(business, standing, moment)
         flow = engine.FlowState.from_json(restored.flow_json, business)
         again = engine.again(business, flow, _moment(fresh))
+        broke = phrase(LINE_BROKE, engine.language(business, flow))
         setup = replace(
             fresh,
             flow=again.state,
             first=again.actions,
-            opening=LINE_BROKE if restored.opening is None else restored.opening,
+            opening=broke if restored.opening is None else restored.opening,
             was_transferred=flow.trip.no > 0,
             resumed=restored.resumed,
             exchange_no=max(

@@ -13,6 +13,7 @@ from callflows import engine
 from callflows.engine import Came, FlowState, language
 from callflows.model import Business
 from callflows.state import STATE_VERSION
+from callflows.stock import LINES_BUSY, NOT_REACHED, phrase
 from ivr import bykeys, lines
 from ivr.begun import as_begun
 from ivr.call import CallEnd
@@ -77,7 +78,9 @@ def info_of(business: Business) -> BusinessInfo:
         business.id,
         business.name,
         language=business.language,
+        busy_say=phrase(LINES_BUSY, business.language),
         down_say=down.say,
+        not_reached_say=phrase(NOT_REACHED, business.language),
         down_number=target.number if target else None,
     )
 

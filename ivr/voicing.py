@@ -17,9 +17,6 @@ from ivr.adapters.openai_speech import SpeechEndpoint
 from ivr.audio.kept import KeptSounds
 from ivr.audio.outbound import Outbound
 from ivr.core.commands import ExactWords
-from ivr.core.dialogue import SAY_AGAIN
-from ivr.core.flowing import GOODBYE, ONE_MOMENT
-from ivr.core.session import MONEY_IS_SPENT, NOBODY_THERE, STILL_THERE, TIME_IS_UP
 from ivr.errors import SpeechUnavailable
 from ivr.ports import Sound
 from memory.costs import spoken_ms
@@ -28,11 +25,6 @@ REST_S = 60.0
 """After a failure the endpoint is left alone for so long: callers do not wait for it one after the other."""
 FIRST_S = 10.0
 """A service waits so long for its prompts when it starts."""
-OURS = (
-    *(GOODBYE, ONE_MOMENT, SAY_AGAIN.text),
-    *(STILL_THERE, NOBODY_THERE, TIME_IS_UP, MONEY_IS_SPENT),
-)
-"""What the core says of itself."""
 AT_ONCE = 4
 """Texts that are made at the same time ahead of calls."""
 
@@ -174,7 +166,7 @@ class Prepared:
                     await self._changed.wait()
 
 
-def words_of(businesses: Iterable[Business], own: Sequence[str] = ()) -> list[ExactWords]:
-    """What their callers may hear word for word and always alike; `own`: what the service says beside the core."""
-    texts = {fixed for business in businesses for fixed in fixed_texts(business, (*OURS, *own))}
+def words_of(businesses: Iterable[Business]) -> list[ExactWords]:
+    """What their callers may hear word for word and always alike."""
+    texts = {fixed for business in businesses for fixed in fixed_texts(business)}
     return [ExactWords((each.text,), each.voice, each.language) for each in texts]

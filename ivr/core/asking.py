@@ -163,6 +163,10 @@ class Asking:
         """The tag of the language that the call is in."""
         return engine.language(self._setup.business, self.flow)
 
+    def ours(self, of: engine.stock.Phrase) -> str:
+        """A phrase of our own in the call's language."""
+        return engine.stock.phrase(of, self.language)
+
     def filler(self) -> OwnWords:
         """What is said while an answer that has failed is asked for again."""
         return OwnWords(ReplyKind.FILLER, self._setup.business.on_model_down.filler_in(self.language))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from callflows import engine
 from ivr.core.asking import Asking
 from ivr.core.commands import CancelReply, Command, EndReason, ForgetItem, UpdateSession
 from ivr.core.deadlines import Deadline, Deadlines
@@ -20,8 +21,6 @@ from ivr.core.setup import CallSetup
 from ivr.core.steering import Steering
 from ivr.core.turns import Act, Floor, Playout, Reply, Sign, Turns
 from memory.model import EndedBy
-
-SAY_AGAIN = OwnWords(ReplyKind.PROMPT, "Sorry, I missed that. Could you say it again?")
 
 
 class Dialogue:
@@ -347,7 +346,7 @@ class Dialogue:
                 self._show(Sign.PLAYED, now_ms)
             case Deadline.AGAIN:
                 self._hearing.heard_nothing_again()
-                self._own_words = self._own_words or SAY_AGAIN
+                self._own_words = self._own_words or self._say_again()
             case Deadline.PAGE:
                 self.out += self._keeping.take_ready(at_once=True)
             case Deadline.LEAVING:
@@ -373,8 +372,11 @@ class Dialogue:
         elif turn.items:
             was_noise = turn.is_empty()
             self._drop_open()
-            self._own_words = self._own_words or (None if was_noise else SAY_AGAIN)
+            self._own_words = self._own_words or (None if was_noise else self._say_again())
         self._show(Sign.MODEL_READY, now_ms)
+
+    def _say_again(self) -> OwnWords:
+        return OwnWords(ReplyKind.PROMPT, self._asking.ours(engine.stock.SAY_AGAIN))
 
     def fail(self, now_ms: float) -> None:
         """The model cannot speak for us any more."""

@@ -10,9 +10,6 @@ from ivr.core.commands import CallOutput, CheckPin, EndReason, SetHours, UseTool
 from ivr.core.records import Ending, OwnWords, ReplyKind
 from ivr.core.setup import CallSetup
 
-GOODBYE = "Goodbye."
-ONE_MOMENT = "One moment, please. I'm connecting you."
-
 
 class Flowing:
     """Hands events to the engine and keeps what it answers until it is said."""
@@ -66,7 +63,7 @@ class Flowing:
 
         The flow takes its last step only when the call really ends.
         """
-        words = _words_of(step)
+        words = _words_of(step, engine.language(self._business, step.state))
         if words or step.state.ended:
             self._queue = deque(words)
         if step.state.ended:
@@ -122,7 +119,7 @@ class Flowing:
 _MAX_KEPT = 40
 
 
-def _words_of(step: engine.Step) -> Sequence[OwnWords]:
+def _words_of(step: engine.Step, language: str) -> Sequence[OwnWords]:
     """A step's actions as words of ours: neighbouring texts are one, an end belongs to the last of them."""
     words: list[OwnWords] = []
     for action in step.actions:
@@ -137,12 +134,13 @@ def _words_of(step: engine.Step) -> Sequence[OwnWords]:
                 words.append(OwnWords(ReplyKind.STEP, "", begins=True))
             case engine.Transfer(target, number, say):
                 ending = Ending(EndReason.TRANSFERRED, target, number, say, step.state)
-                words = _with_end(words, say, ONE_MOMENT, ending)
+                words = _with_end(words, say, engine.stock.phrase(engine.stock.CONNECTING, language), ending)
             case engine.Leave(say):
                 ending = Ending(EndReason.TRANSFERRED, say=say, flow=step.state)
-                words = _with_end(words, say, ONE_MOMENT, ending)
+                words = _with_end(words, say, engine.stock.phrase(engine.stock.CONNECTING, language), ending)
             case engine.HangUp(say):
-                words = _with_end(words, say, GOODBYE, Ending(EndReason.FINISHED, say=say, flow=step.state))
+                ending = Ending(EndReason.FINISHED, say=say, flow=step.state)
+                words = _with_end(words, say, engine.stock.phrase(engine.stock.GOODBYE, language), ending)
     return words
 
 

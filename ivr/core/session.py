@@ -46,10 +46,6 @@ from ivr.core.sessions import Sessions
 from ivr.core.setup import CallSetup
 from ivr.core.speaking import Delivery
 
-STILL_THERE = "Are you still there?"
-NOBODY_THERE = "I can't hear you, so I'll hang up now. Please call again any time."
-TIME_IS_UP = "I'm sorry, this is the longest a call can take. Please call again. Goodbye."
-MONEY_IS_SPENT = "I'm sorry, I have to end our call here. Please call again. Goodbye."
 LIMIT_GRACE_MS = 60_000
 """So long after its limit a call ends whatever is being said."""
 LIMIT_STEP_MS = 1_000
@@ -85,7 +81,8 @@ class CallCore:
         self._playback = self._dialogue.saying.playback
         self._limit_ms = now_ms + setup.business.limits.max_call_minutes * 60_000
         self._deadlines.set(Deadline.LIMIT, self._limit_ms)
-        self._last_words = OwnWords(ReplyKind.PROMPT, TIME_IS_UP, Ending(EndReason.FINISHED))
+        self._last_words: OwnWords | None = None
+        """What ends the call at its ceiling, or at the longest time that a call may take."""
         self._sessions = Sessions(setup.tuning, self._deadlines, now_ms)
         self._prompts = 0
         self._stirred_at_ms = now_ms
@@ -316,7 +313,7 @@ class CallCore:
         spending, ending = self._setup.business.spending, Ending(EndReason.FINISHED)
         say = spending.say
         if self._setup.was_transferred:
-            say = MONEY_IS_SPENT
+            say = self._asking.ours(engine.stock.MONEY_IS_SPENT)
         elif (name := spending.transfer) is not None:
             flow = replace(self._asking.flow, ended="transferred", target=name)
             number = self._setup.business.transfers[name].number
@@ -374,17 +371,23 @@ class CallCore:
             return
         self._prompts += 1
         if self._prompts <= self._setup.business.limits.reprompts:
-            self._dialogue.say(OwnWords(ReplyKind.PROMPT, STILL_THERE), now_ms)
+            self._dialogue.say(
+                OwnWords(ReplyKind.PROMPT, self._asking.ours(engine.stock.STILL_THERE)), now_ms
+            )
         else:
-            ending = Ending(EndReason.DROPPED)
-            self._dialogue.say(OwnWords(ReplyKind.PROMPT, NOBODY_THERE, ending), now_ms)
+            nobody = self._asking.ours(engine.stock.NOBODY_THERE)
+            self._dialogue.say(OwnWords(ReplyKind.PROMPT, nobody, Ending(EndReason.DROPPED)), now_ms)
 
     def _limit(self, now_ms: float) -> None:
+        finished = Ending(EndReason.FINISHED)
+        last = self._last_words or OwnWords(
+            ReplyKind.PROMPT, self._asking.ours(engine.stock.TIME_IS_UP), finished
+        )
         if now_ms - self._limit_ms >= LIMIT_GRACE_MS:
-            self._dialogue.end(self._last_words.ending or Ending(EndReason.FINISHED), now_ms)
+            self._dialogue.end(last.ending or finished, now_ms)
             return
         if self._dialogue.turns.is_resting():
-            self._dialogue.say(self._last_words, now_ms)
+            self._dialogue.say(last, now_ms)
         # Whether it is heard or talked over: look again.
         self._deadlines.set(Deadline.LIMIT, now_ms + LIMIT_STEP_MS)
 

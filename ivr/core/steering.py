@@ -7,7 +7,7 @@ from ivr.core.asking import Asking
 from ivr.core.commands import CallOutput, Command, EndReason, UpdateSession
 from ivr.core.directives import Effect
 from ivr.core.events import ReplyCall, ReplyStatus
-from ivr.core.flowing import GOODBYE, ONE_MOMENT, Flowing
+from ivr.core.flowing import Flowing
 from ivr.core.functions import AboutPerson, FlowStep, Outcome
 from ivr.core.persons import Personal
 from ivr.core.records import Ending, OwnWords, SpokenReply, Turn
@@ -53,7 +53,7 @@ class Steering:
                 steered.sign = Sign.DEFER if defers else Sign.CALLS
         if reply.ending is not None and not audible:  # an end that nobody was told of: say so first
             steered.sign = Sign.CALLS
-            steered.words = OwnWords(reply.kind, _farewell(reply.ending), reply.ending)
+            steered.words = OwnWords(reply.kind, self._farewell(reply.ending), reply.ending)
         elif steered.sign is Sign.CALLS and self._flowing.has_words():
             steered.words = self._flowing.next_words()
             if turn is not None:
@@ -100,6 +100,12 @@ class Steering:
         if begins_anew and reply.ending is None and not self._flowing.is_ending:
             self._move(anew, reply, steered)
 
+    def _farewell(self, ending: Ending) -> str:
+        is_transferred = ending.reason is EndReason.TRANSFERRED
+        return ending.say or self._asking.ours(
+            engine.stock.CONNECTING if is_transferred else engine.stock.GOODBYE
+        )
+
     def _move(self, step: FlowStep, reply: SpokenReply, steered: Steered) -> None:
         """The flow goes on: by what it has to say itself, if it has."""
         if any(isinstance(action, engine.Say | engine.Begin | engine.UseTool) for action in step.actions):
@@ -124,7 +130,3 @@ def _ending(step: FlowStep) -> Ending | None:
             case engine.HangUp(say):
                 return Ending(EndReason.FINISHED, say=say, flow=step.state)
     return None
-
-
-def _farewell(ending: Ending) -> str:
-    return ending.say or (ONE_MOMENT if ending.reason is EndReason.TRANSFERRED else GOODBYE)

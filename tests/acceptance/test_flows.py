@@ -2,11 +2,10 @@
 
 import pytest
 
+from callflows.stock import LINE_BROKE, SAY_AGAIN
 from ivr import shelf
-from ivr.core.dialogue import SAY_AGAIN
 from ivr.phone.record import CallEvent, EndReason, EventKind
 from ivr.phone.script import AfterReply, BreakStream, Dtmf, HangUp, Wait
-from ivr.reception import LINE_BROKE
 from ivr.sandbox.think import think
 from memory.calls import CallStatus
 from tests.acceptance.businesses import FRONT_DESK, Json
@@ -73,7 +72,7 @@ async def words_choose_and_zero_reaches_the_operator(place: Place) -> None:
 
         assert row.status is CallStatus.TRANSFERRED
         assert f"Dial {FRONT_DESK}" in [e.text for e in record.of(EventKind.VERB)]
-        assert SAY_AGAIN.text not in world.model.own_words()
+        assert SAY_AGAIN["en"] not in world.model.own_words()
         ((user_text, _),) = await world.words(record.call_sid)
         assert user_text == "your opening hours please"
 
@@ -93,7 +92,7 @@ async def a_changed_file_is_taken_up_and_a_bad_one_is_not(place: Place) -> None:
         record = await world.call(*steps, on_event=change)
         assert record.violations == ()
         said = world.model.own_words()
-        assert (said[-2], said[-1]) == (LINE_BROKE, MENU["nodes"]["menu"]["say"])
+        assert (said[-2], said[-1]) == (LINE_BROKE["en"], MENU["nodes"]["menu"]["say"])
         await world.call(HangUp(AfterReply(TWO_MS)))
         assert world.model.own_words()[-1] == "A new menu."
 

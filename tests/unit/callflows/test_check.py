@@ -30,14 +30,19 @@ def test_errors_are_told_without_raising(tmp_path: Path) -> None:
     [
         (
             "start:",
-            "language: de-DE\nstart:",
-            {(1, "callers are welcomed back in English"), (1, "a failure is told in English")},
+            "language: it-IT\nstart:",
+            {
+                (1, "callers are welcomed back in English"),
+                (1, "a failure is told in English"),
+                (30, "that nobody was reached is told in English to callers in it-IT"),
+            },
         ),
         (
             "start:",
             "language: de-DE\nresume: {say: Wieder da}\non_model_down: {transfer: desk}\nstart:",
             {(15, "a failure is told in English")},
         ),
+        ("start:", "language: de-DE\nstart:", {(1, "a failure is told in English")}),
         ("start:", "language: de\nresume: {greeting: never}\non_model_down: {say: Leider}\nstart:", set()),
         ("Ask which day suits.", "Ask. " * 9_000, {(26, "too long for a speech model: the end is left out")}),
         ("Be kind.", "Be kind. " * 9_000, {(6, "too long for a speech model: the end is left out")}),

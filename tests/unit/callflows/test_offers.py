@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from callflows import engine, offers
+from callflows import engine
 from callflows.actions import Begin, HangUp, Moved, Say, Transfer
 from callflows.engine import FlowState, Key, Moment, Silence, Words
 from callflows.model import Business
 from callflows.parse import parse_text
+from callflows.stock import SHALL_WE
 
 TALKING = """\
 id: clinic
@@ -110,7 +111,7 @@ def test_anything_else_enters_nothing_and_the_model_hears_it(text: str) -> None:
 def test_where_the_flow_asks_first_it_is_asked_once_more_then_begun_anew() -> None:
     flow = business(MENU_FIRST)
     once = after(pending(flow), Words("four"), of=flow)
-    assert once.actions == (Say(offers.SHALL_WE),)
+    assert once.actions == (Say(SHALL_WE["en"]),)
     twice = after(once.state, Words("four"), of=flow)
     assert twice.state.offered is None
     assert (twice.state.node, twice.state.slots) == ("size", {})
@@ -121,8 +122,8 @@ def test_keys_silence_and_commands() -> None:
     assert after(state, Key("1")).state.node == "booking"
     assert after(state, Key("2")).state == after(state, Words("no")).state
     assert after(state, Key("7")).state == state
-    assert after(state, Silence()).actions == (Say(offers.SHALL_WE),)
-    assert after(state, Words("say that again")).actions == (Say(offers.SHALL_WE),)
+    assert after(state, Silence()).actions == (Say(SHALL_WE["en"]),)
+    assert after(state, Words("say that again")).actions == (Say(SHALL_WE["en"]),)
     hung_up = after(state, Silence(), Silence(), Silence())
     assert (hung_up.state.ended, hung_up.actions) == ("hung_up", (HangUp(""),))
     for wish in (Key("0"), Words("operator")):
@@ -158,7 +159,7 @@ def test_an_offer_survives_a_worker_and_secrets_never_do() -> None:
     assert "1234" not in repr(state.to_json())
     back = after(restored, Words("yes"), Words("yes"))
     assert back.state.secrets == {}
-    assert engine.again(flow, restored, WHEN).actions == (Say(offers.SHALL_WE),)
+    assert engine.again(flow, restored, WHEN).actions == (Say(SHALL_WE["en"]),)
 
 
 def test_who_goes_another_way_has_declined() -> None:

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from callflows import engine
+from callflows.stock import CONNECTING, GOODBYE
 from ivr.core import commands as do
 from ivr.core import events as ev
-from ivr.core.flowing import GOODBYE, ONE_MOMENT
 from memory.model import EndedBy, Form, Window, WindowEntry
 from tests.unit.core.harness import FAILED, START_MS, Answer, World, calling, clinic, remembered, speech
 
@@ -41,9 +41,9 @@ def test_b017_hang_up_waits_for_the_last_word() -> None:
 
 def test_hang_up_without_a_word_says_goodbye_first() -> None:
     world = asking(calling(("hang_up", "{}")))
-    assert world.said()[1:] == [GOODBYE]
+    assert world.said()[1:] == [GOODBYE["en"]]
     assert world.of(do.EndCall) == [do.EndCall(do.EndReason.FINISHED)]
-    assert [(e.user_text, e.reply_text) for e in world.exchanges()] == [("Please.", GOODBYE)]
+    assert [(e.user_text, e.reply_text) for e in world.exchanges()] == [("Please.", GOODBYE["en"])]
 
 
 def test_leaving_for_a_hang_up_node_says_what_the_node_says() -> None:
@@ -81,7 +81,7 @@ def test_b017_transfer_waits_for_the_last_word_and_dials_only_a_configured_numbe
 
 
 @pytest.mark.parametrize(
-    ("target", "words"), [("desk", "Connecting you to the desk."), ("nurse", ONE_MOMENT)]
+    ("target", "words"), [("desk", "Connecting you to the desk."), ("nurse", CONNECTING["en"])]
 )
 def test_transfer_without_a_word_tells_the_caller_first(target: str, words: str) -> None:
     world = asking(calling(("transfer", json.dumps({"target": target}))))
@@ -114,7 +114,7 @@ def test_a_farewell_that_nobody_heard_begin_is_reconsidered_when_the_caller_goes
     world.greet()
     world.says("That is all.")
     world.run(2_330)  # hang_up was called, the goodbye is asked for, not audible
-    assert world.said()[1:] == [GOODBYE]
+    assert world.said()[1:] == [GOODBYE["en"]]
     world.says("No, when do you open?")
     world.run(8_000)
     assert world.of(do.EndCall) == []
@@ -248,7 +248,7 @@ def test_defer_after_audible_audio_is_refused() -> None:
 
 def test_hang_up_outweighs_a_deferral_in_the_same_reply() -> None:
     world = asking(calling(("defer_response", "{}"), ("hang_up", "{}")))
-    assert world.said()[1:] == [GOODBYE]
+    assert world.said()[1:] == [GOODBYE["en"]]
     _, asked, told = world.times(do.StartReply)
     assert told - asked == 400
     assert len(world.of(do.EndCall)) == 1

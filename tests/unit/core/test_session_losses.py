@@ -2,9 +2,9 @@
 
 import pytest
 
+from callflows.stock import SAY_AGAIN
 from ivr.core import commands as do
 from ivr.core import events as ev
-from ivr.core.dialogue import SAY_AGAIN
 from memory.model import EndedBy
 from tests.unit.core.harness import SPEECH, START_MS, Answer, World, calling, clinic, speech
 
@@ -153,7 +153,7 @@ def test_b035_words_that_were_not_understood_are_told_again(asked_ms: float) -> 
     (exchange,) = world.exchanges()
     assert (exchange.user_text, exchange.reply_text) == ("When do you open?", "At nine.")
     assert exchange.user_ulaw.count(SPEECH) == 1_000 * 8
-    assert SAY_AGAIN.text not in world.said()
+    assert SAY_AGAIN["en"] not in world.said()
 
 
 def test_b035_an_answer_asked_for_without_words_is_asked_for_again_with_them() -> None:
@@ -221,7 +221,7 @@ def test_the_caller_is_asked_to_say_it_again_if_the_next_session_finds_no_words(
     world.run(3_000)
     assert world.said()[1:] == []
     world.run(3_000)
-    assert world.said()[1:] == [SAY_AGAIN.text]
+    assert world.said()[1:] == [SAY_AGAIN["en"]]
     world.says("When do you open?")
     world.run(6_000)
     assert [(e.user_text, e.reply_text) for e in world.exchanges()] == [("When do you open?", "At nine.")]

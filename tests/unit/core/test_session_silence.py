@@ -2,9 +2,9 @@
 
 import pytest
 
+from callflows.stock import NOBODY_THERE, STILL_THERE, TIME_IS_UP
 from ivr.core import commands as do
 from ivr.core import events as ev
-from ivr.core.session import NOBODY_THERE, STILL_THERE, TIME_IS_UP
 from tests.unit.core.harness import START_MS, Answer, World, calling, clinic, speech
 
 GREETED_MS = 300 + 200 + 2_000
@@ -21,7 +21,7 @@ def test_b022_two_reprompts_at_the_limit_after_the_end_of_playback_then_the_end(
     world = World()
     world.run(60_000)
     (first, t1), (second, t2), (last, t3) = spoken(world)
-    assert (first, second, last) == (STILL_THERE, STILL_THERE, NOBODY_THERE)
+    assert (first, second, last) == (STILL_THERE["en"], STILL_THERE["en"], NOBODY_THERE["en"])
     assert t1 == pytest.approx(GREETED_MS + 8_000, abs=60)
     assert t2 == pytest.approx(t1 + 200 + 2_000 + 8_000, abs=60)
     assert t3 == pytest.approx(t2 + 200 + 2_000 + 8_000, abs=60)
@@ -37,7 +37,7 @@ def test_b022_noise_that_holds_no_words_does_not_start_the_count_anew() -> None:
         if not world.core.is_over:
             world.says("", lasting_ms=300)
             world.run(2_900)
-    assert [text for text, _ in spoken(world)][-1] == NOBODY_THERE
+    assert [text for text, _ in spoken(world)][-1] == NOBODY_THERE["en"]
     assert len(world.of(do.EndCall)) == 1
 
 
@@ -45,11 +45,11 @@ def test_words_start_the_count_anew() -> None:
     world = World(speech("At nine."))
     world.greet()
     world.run(8_000 + 3_000)
-    assert [text for text, _ in spoken(world)] == [STILL_THERE]
+    assert [text for text, _ in spoken(world)] == [STILL_THERE["en"]]
     world.says("Yes, when do you open?")
     world.run(5_000)
     world.run(21_000)
-    assert world.said().count(STILL_THERE) == 3
+    assert world.said().count(STILL_THERE["en"]) == 3
     assert world.of(do.EndCall) == []
 
 
@@ -61,7 +61,7 @@ def test_a_key_press_starts_the_count_anew() -> None:
     world.run(7_900)
     assert spoken(world) == []
     world.run(200)
-    assert [text for text, _ in spoken(world)] == [STILL_THERE]
+    assert [text for text, _ in spoken(world)] == [STILL_THERE["en"]]
 
 
 def test_b052_no_reprompt_while_a_reply_plays() -> None:
@@ -71,7 +71,7 @@ def test_b052_no_reprompt_while_a_reply_plays() -> None:
     world.run(1_520 + 300 + 50 + 200 + 12_000 + 7_900)
     assert spoken(world) == []
     world.run(300)
-    assert [text for text, _ in spoken(world)] == [STILL_THERE]
+    assert [text for text, _ in spoken(world)] == [STILL_THERE["en"]]
 
 
 def test_b052_no_reprompt_while_an_answer_is_pending() -> None:
@@ -112,7 +112,7 @@ def test_speech_that_never_becomes_a_turn_does_not_silence_us_for_ever() -> None
     world.run(500)
     world.happen(ev.SpeechStopped("u1", 500))
     world.run(3_100)
-    assert [text for text, _ in spoken(world)] == [STILL_THERE]
+    assert [text for text, _ in spoken(world)] == [STILL_THERE["en"]]
 
 
 def test_speech_at_the_very_moment_of_a_reprompt_goes_first() -> None:
@@ -147,7 +147,7 @@ def test_the_longest_call_ends_with_a_word() -> None:
     business = clinic("max_call_minutes: 5, silence_s: 8", "max_call_minutes: 1, silence_s: 60")
     world = World(business=business)
     world.run(64_000)
-    assert world.said()[1:] == [TIME_IS_UP]
+    assert world.said()[1:] == [TIME_IS_UP["en"]]
     assert world.times(do.StartReply)[1] == 60_000
     assert world.of(do.EndCall) == [do.EndCall(do.EndReason.FINISHED)]
 
@@ -215,3 +215,9 @@ def test_a_call_whose_flow_ends_during_a_handover_ends() -> None:
     world.run(5_000)
     assert [type(c).__name__ for c in (*world.of(do.EndCall), *world.of(do.LeaveCall))] == ["EndCall"]
     assert world.times(do.EndCall)[0] < world.now_ms - START_MS
+
+
+def test_what_we_say_of_our_own_accord_is_in_the_calls_language() -> None:
+    world = World(business=clinic("start: main", "language: de-DE\nstart: main"))
+    world.run(60_000)
+    assert [text for text, _ in spoken(world)][-2:] == [STILL_THERE["de"], NOBODY_THERE["de"]]

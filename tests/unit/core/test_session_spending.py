@@ -1,8 +1,9 @@
 """A ceiling is reached: what is being said is said, then the business's last words, then the end that it chose."""
 
+from callflows.stock import MONEY_IS_SPENT
 from ivr.core import commands as do
 from ivr.core import events as ev
-from ivr.core.session import MONEY_IS_SPENT, CallCore
+from ivr.core.session import CallCore
 from ivr.core.setup import CallSetup
 from tests.unit.core.harness import START_MS, World, clinic, speech
 
@@ -82,5 +83,5 @@ def test_a_spent_call_whose_transfer_reached_nobody_is_not_connected_again() -> 
     )
     world.core = CallCore(nobody, world.now_ms)
     world.run(10_000)
-    assert world.said() == [MONEY_IS_SPENT]
+    assert world.said() == [MONEY_IS_SPENT["en"]]
     assert world.of(do.EndCall) == [do.EndCall(do.EndReason.FINISHED)]
