@@ -26,14 +26,15 @@ def test_all_are_there_without_fault_or_warning() -> None:
 
 def test_together_they_use_every_kind_of_node_and_every_part_of_a_business() -> None:
     used = {node.type for business in SHIPPED for node in business.nodes.values()}
-    kinds = """talk say menu collect verify hours branch language tool override transfer ring voicemail sms callback
-        hangup"""
+    kinds = """talk say menu collect verify hours branch language tool override flow transfer
+        ring queue take voicemail sms callback hangup"""
     assert used >= set(kinds.split())
     given = {key for business in SHIPPED for key in business.model_fields_set}
     parts = """version id name numbers timezone language languages voice orchestration disclosure greeting announcement
         consent instructions facts documents hours callers transfers allow_hosts tools webhooks rotas notices operator
-        commands emergency resume limits memory spending retention_days on_model_down start nodes"""
+        commands emergency flows resume limits memory spending retention_days on_model_down start nodes"""
     assert given >= set(parts.split())
+    assert any("\ninclude:" in file.read_text() for file in FOLDER.glob("*.yaml"))
 
 
 @pytest.mark.parametrize("business", SHIPPED, ids=lambda business: business.id)
