@@ -13,12 +13,13 @@ from ivr.bench.running import TERMINATED
 from tests.pg import server_folder
 
 PROGRAM = """
-import asyncio, sys
+import asyncio, signal, sys
 from pathlib import Path
 from ivr.bench import memory_world
 from ivr.bench.running import run
 
 memory_world.find_model = lambda _named: None
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would be deaf to it
 
 async def bench():
     async with memory_world.memory_world(Path(sys.argv[1])):
