@@ -131,6 +131,12 @@ def _voice(text: str) -> str:
     return text
 
 
+def _model(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._:/\-]{0,99}", text):
+        raise fault("not a model's name", "like gpt-realtime-2.1-mini")
+    return text
+
+
 def _email(text: str) -> str:
     # Enough to tell a slip of the finger; whether somebody reads there, only a message can tell.
     if not re.fullmatch(r"[A-Za-z0-9._%+\-]+@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)+", text):
@@ -156,6 +162,7 @@ PhoneNumber = Annotated[
 TimeZone = Annotated[str, AfterValidator(_zone)]
 Language = Annotated[str, AfterValidator(language_tag)]
 Voice = Annotated[str, AfterValidator(_voice)]
+ModelName = Annotated[str, AfterValidator(_model)]
 Name = Annotated[
     str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": "^[a-z][a-z0-9_]{0,39}$"})
 ]

@@ -44,6 +44,7 @@ from callflows.settings import (
     Hears,
     Limits,
     MemoryUse,
+    Models,
     Notices,
     Orchestration,
     Spending,
@@ -120,6 +121,7 @@ class Business(Part):
     language: Language = "en-US"
     languages: dict[Language, FurtherLanguage] = Field({}, max_length=20, description="Further languages.")
     voice: Voice = "marin"
+    models: Models = Models()
     orchestration: Orchestration = Field(
         Orchestration.JOINT,
         description="Who tells an unfinished turn on a bad line from a finished one: off (nobody), local (our own "

@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints, model_validator
 from callflows.fields import (
     Email,
     Line,
+    ModelName,
     Name,
     PhoneNumber,
     Prose,
@@ -39,6 +40,13 @@ class Target(Part):
     number: PhoneNumber
     description: Line = Field(description="Who answers there and for what; the speech model chooses by it.")
     say: Texts = Field({}, description="What the caller is told before being connected.")
+
+
+class Models(Part):
+    """Models of this business's calls in place of the service's. The offline sandbox has none to choose from."""
+
+    realtime: ModelName | None = Field(None, description="The speech model: gpt-realtime-2.1-mini.")
+    transcribe: ModelName | None = Field(None, description="What writes down the caller's words.")
 
 
 class Limits(Part):

@@ -27,6 +27,7 @@ from ivr.foundations import (
     speech_endpoint,
     speech_model,
 )
+from ivr.models import ModelChoice
 from ivr.observe import Metrics
 from ivr.pacing import MonotonicClock, Pacer
 from ivr.preloading import Preloading
@@ -190,6 +191,7 @@ class Service:
         )
         wait_ms = SANDBOX_TRANSCRIPT_WAIT_MS if settings.model_source is ModelSource.SANDBOX else None
         prices = Prices(model.profile.model, settings.transcribe_model, settings.speech_model)
+        choice = ModelChoice(model, prices, is_only=settings.model_source is ModelSource.SANDBOX)
         self._voicing = voicing
         self._prepared = Prepared(voicing, self._fixed_words) if voicing else None
         self._spool = Spool(SpoolFolder(settings.data_dir / "spool"), memory, store, prices)
@@ -203,8 +205,8 @@ class Service:
                 metrics=self._metrics,
                 clock=self._clock,
                 pacer=self._pacer,
-                new_model=model.link,
-                prices=prices,
+                new_model=choice.link,
+                prices=choice.prices_of,
                 spool=self._spool,
                 tuning=Tuning() if wait_ms is None else Tuning(transcript_wait_ms=wait_ms),
                 voices=voices_of(settings.model_source, settings.voice_profile),

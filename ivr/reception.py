@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from zoneinfo import ZoneInfo
 
 import structlog
@@ -68,8 +69,8 @@ class Parts:
     metrics: Metrics
     clock: MonotonicClock
     pacer: Pacer
-    new_model: Callable[[], ModelLink]
-    prices: Prices
+    new_model: Callable[[Business], ModelLink]
+    prices: Callable[[Business], Prices]
     spool: Spool
     tuning: Tuning
     voices: VoiceBook = field(default_factory=VoiceBook)
@@ -112,9 +113,11 @@ def _moment(setup: CallSetup) -> engine.Moment:
     return engine.Moment(setup.started_at, setup.caller, setup.overrides, setup.call_id, setup.called_back)
 
 
-def _journal(memory: CallMemory, parts: Parts, claim: Claim, beginning: Beginning) -> StoreJournal:
-    tells_end = bool(beginning.setup.business.tells("call_ended"))
-    return StoreJournal(memory, parts.store, claim, parts.prices, tells_end=tells_end)
+def _journal(
+    memory: CallMemory, parts: Parts, claim: Claim, business: Business, prices: Prices
+) -> StoreJournal:
+    tells_end = bool(business.tells("call_ended"))
+    return StoreJournal(memory, parts.store, claim, prices, tells_end=tells_end)
 
 
 def _taken_back(fresh: CallSetup, broken: engine.FlowState, heard_at: datetime) -> CallSetup:
@@ -206,27 +209,28 @@ class Reception:
             log.warning("older_stream_lingers")
 
     async def _run(self, line: CallerLink, claim: Claim, beginning: Beginning, meter: Meter) -> None:
-        parts, sid = self._parts, claim.call_sid
+        parts, sid, business = self._parts, claim.call_sid, beginning.setup.business
         core = CallCore(beginning.setup, parts.clock.now_ms())
         figures = LineFigures(parts.metrics, core.reception)
         memory = parts.memory.of_call(
             claim.owner,
             sid,
             resumed_from=beginning.resumed_from,
-            policy=policy_of(beginning.setup.business),
+            policy=policy_of(business),
         )
-        journal = parts.spool.journal(_journal(memory, parts, claim, beginning), claim)
+        prices = parts.prices(business)
+        journal = parts.spool.journal(_journal(memory, parts, claim, business, prices), claim, prices)
         call = Call(
             core,
             Surroundings(
                 line=line,
-                new_model=parts.new_model,
+                new_model=partial(parts.new_model, business),
                 recall=StoreRecall(memory),
                 journal=journal,
                 clock=parts.clock,
                 subscribe=parts.pacer.subscribe,
                 on_turn=lambda turn: self._report(turn, figures),
-                bill=Bill(parts.prices),
+                bill=Bill(prices),
                 on_charge=lambda charge: live.count(charge, meter),
                 prompt=parts.prompt,
                 speech=parts.speech,

@@ -173,7 +173,10 @@ class SpooledJournal:
 
 
 class Spool:
-    """All spooled writes of this process, and those that a dead one left in this data folder."""
+    """All spooled writes of this process, and those that a dead one left in this data folder.
+
+    `prices` are for the latter: which models a business had is not told by its lines.
+    """
 
     def __init__(self, folder: SpoolFolder, memory: Memory, store: Store, prices: Prices) -> None:
         self._folder = folder
@@ -183,9 +186,9 @@ class Spool:
         self._live: set[SpooledJournal] = set()
         self._over: set[SpooledJournal] = set()
 
-    def journal(self, direct: Journal, claim: Claim) -> SpooledJournal:
+    def journal(self, direct: Journal, claim: Claim, prices: Prices) -> SpooledJournal:
         """The journal of one stream."""
-        made = SpooledJournal(direct, Replay(self._memory, self._store, claim, self._prices), self._folder)
+        made = SpooledJournal(direct, Replay(self._memory, self._store, claim, prices), self._folder)
         self._live.add(made)
         return made
 

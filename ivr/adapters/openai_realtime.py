@@ -84,13 +84,18 @@ class RealtimeServer:
         secure = target.startswith(("wss:", "https:"))
         self._options = connection_options(target, ssl.create_default_context() if secure else None)
 
-    def link(self) -> "OpenAIRealtimeLink":
-        """A link for one session, not yet open."""
-        return OpenAIRealtimeLink(self)
+    def link(self, model: str | None = None, transcribe_model: str | None = None) -> "OpenAIRealtimeLink":
+        """A link for one session, not yet open; with models of its own if they are named."""
+        profile = ModelProfile(
+            model or self.profile.model,
+            transcribe_model or self.profile.transcribe_model,
+            self.profile.reasoning_effort,
+        )
+        return OpenAIRealtimeLink(self, profile)
 
-    async def connect(self) -> RealtimeSocket:
+    async def connect(self, model: str) -> RealtimeSocket:
         """Open a connection. Raises: `ModelUnavailable`, `ModelUnsuitable`."""
-        return await connect(self._client, self.profile.model, self.shown, self._options)
+        return await connect(self._client, model, self.shown, self._options)
 
     async def close(self) -> None:
         """Give the client's resources back; links in use are not touched."""
@@ -105,11 +110,12 @@ class OpenAIRealtimeLink:
     itself: one that waits holds the server back. After `ModelLost` the owner still calls `close`.
     """
 
-    def __init__(self, server: RealtimeServer) -> None:
+    def __init__(self, server: RealtimeServer, profile: ModelProfile) -> None:
         self._server = server
+        self._profile = profile
         self._outbox = Outbox()
         self._replies = Replies()
-        self._settings = SessionSettings(server.profile)
+        self._settings = SessionSettings(profile)
         self._socket: RealtimeSocket | None = None
         self._writer: asyncio.Task[None] | None = None
         self._ready = ModelReady("")
@@ -125,7 +131,7 @@ class OpenAIRealtimeLink:
         shown = self._server.shown
         try:
             async with asyncio.timeout(self._server.open_timeout_s):
-                self._socket = await self._server.connect()
+                self._socket = await self._server.connect(self._profile.model)
                 await self._settle(self._socket, config)
         except TimeoutError as late:
             await self.close()

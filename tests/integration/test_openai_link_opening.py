@@ -242,3 +242,15 @@ async def test_a_passing_fault_at_the_probe_is_not_held_against_the_server() -> 
         await link.open(CONFIG)
         assert await anext(link.events()) == ModelReady(SESSION_ID)
         await link.close()
+
+
+async def test_a_session_may_have_models_of_its_own() -> None:
+    async with fake_and_server(Script()) as (fake, server):
+        link = server.link("gpt-realtime-2.1-mini", "whisper-1")
+        await link.open(CONFIG)
+        session = await fake.session()
+        assert session.socket.request is not None
+        assert session.socket.request.path == "/v1/realtime?model=gpt-realtime-2.1-mini"
+        audio = session.received[0]["session"]["audio"]["input"]
+        assert audio["transcription"]["model"] == "whisper-1"
+        await link.close()

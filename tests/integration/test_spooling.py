@@ -43,7 +43,7 @@ class Worker:
         self.claim = Claim(self.store, ANA, call_sid, stream_sid, TO, "hash")
         memory = self.memory.of_call(ANA, call_sid)
         direct = StoreJournal(memory, self.store, self.claim, PRICES)
-        self.journal = self.spool.journal(direct, self.claim)
+        self.journal = self.spool.journal(direct, self.claim, PRICES)
 
     async def say(self, number: int, text: str) -> None:
         await self.journal.commit_exchange(
