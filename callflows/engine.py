@@ -27,7 +27,7 @@ from callflows.away import QUEUED, Away, Came, Dial, Record, Take, Wait, Whisper
 from callflows.hours import Override
 from callflows.lines import Hold, InLine, came_out, held, leaving
 from callflows.model import Business, Talk
-from callflows.moving import Moment, Step, at_node, enter
+from callflows.moving import Moment, Step, at_node, enter, language
 from callflows.nodes.base import Awaited, Event, Key, KeysDone, Silence, ToolAnswer, Words
 from callflows.offers import again, awaits, offered, step, take_up, takes_events
 from callflows.orders import NEVER_CALLED_BACK, CalledBack, Order, orders_json
@@ -146,11 +146,6 @@ MAX_TOKENS = 14_000
 def start(business: Business) -> FlowState:
     """The state of a new call."""
     return at_node(business, business.start)
-
-
-def language(business: Business, state: FlowState) -> str:
-    """The language the call is in."""
-    return state.language or business.language
 
 
 # -- what the model and the caller are told ------------------------------------------------------------------

@@ -48,6 +48,11 @@ def at_node(business: Business, node: str) -> FlowState:
     return FlowState(STATE_VERSION, node if node in business.nodes else business.start)
 
 
+def language(business: Business, state: FlowState) -> str:
+    """The language the call is in."""
+    return state.language or business.language
+
+
 # -- moving --------------------------------------------------------------------------------------------------
 
 
@@ -119,7 +124,7 @@ def _applied(
 
 def filler(business: Business, state: FlowState, tool: str) -> list[Action]:
     """What the tool itself has the caller told while it runs."""
-    text = text_in(business.tools[tool].say, state.language or business.language)
+    text = text_in(business.tools[tool].say, language(business, state))
     return [Say(text)] if text else []
 
 
@@ -151,7 +156,7 @@ def _left(business: Business, state: FlowState, leave: Errand) -> tuple[FlowStat
     if not first:
         return state, Leave(leave.say)
     target = business.transfers[first]
-    words = leave.say or text_in(target.say, state.language or business.language)
+    words = leave.say or text_in(target.say, language(business, state))
     return state, Transfer(first, target.number, words)
 
 
@@ -166,12 +171,12 @@ def transferred(business: Business, state: FlowState, name: str) -> Step:
 
 def here(business: Business, state: FlowState, moment: Moment) -> Here:
     """The node's view of the call."""
-    language = state.language or business.language
+    spoken_in = language(business, state)
     zone = ZoneInfo(business.timezone)
     now = moment.now.astimezone(zone) if moment.now is not None else None
     kinds = kinds_of_slots(business)
     return Here(
-        language=language,
+        language=spoken_in,
         now=now,
         region=phonenumbers.region_code_for_number(phonenumbers.parse(business.numbers[0])) or "US",
         slots={**state.slots, **state.secrets},
@@ -180,7 +185,7 @@ def here(business: Business, state: FlowState, moment: Moment) -> Here:
         is_owner=moment.caller is not None and moment.caller in business.callers.owners,
         is_staff=moment.caller is not None and moment.caller in business.callers.staff,
         is_open=lambda name: open_by(name, business.hours, moment.overrides, now, business.timezone),
-        spoken={name: _sounds(value, kinds.get(name), language) for name, value in state.slots.items()},
+        spoken={name: _sounds(value, kinds.get(name), spoken_in) for name, value in state.slots.items()},
         progress=state.progress,
         may_order=len(state.orders) < MAX_ORDERS,
         called_back=_called_back(business, state, moment),

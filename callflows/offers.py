@@ -61,7 +61,7 @@ def opening(business: Business, state: FlowState, topic: str) -> str:
         return first_words(business)
     if policy.say and (topic or "{topic}" not in policy.say):
         return _announced(business, "", policy.say.replace("{topic}", topic))
-    spoken = state.language or business.language
+    spoken = moving.language(business, state)
     cut = phrase(CUT_OFF_TALKING, spoken).format(topic) if topic else phrase(CUT_OFF, spoken)
     ending = LET_US if policy.greeting == "straight" and not state.offered else SHALL_WE
     if state.offered and state.progress.candidate == _SLOTS_ASKED:
@@ -148,7 +148,7 @@ def question(business: Business, state: FlowState) -> Step:
 def _question(business: Business, state: FlowState) -> str:
     broken = state.offered
     if broken is None or state.progress.candidate != _SLOTS_ASKED:
-        return phrase(SHALL_WE, state.language or business.language)
+        return phrase(SHALL_WE, moving.language(business, state))
     spoken = moving.here(business, broken, Moment()).spoken
     values = ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in spoken.items())
     return filled(business.resume.confirm, {"slots": values})
@@ -172,7 +172,7 @@ def _step(business: Business, state: FlowState, event: Event, moment: Moment) ->
 
 
 def _said(business: Business, state: FlowState, text: str, moment: Moment) -> Step:
-    match command_in(business, state.language or business.language, text):
+    match command_in(business, moving.language(business, state), text):
         case "repeat":
             return question(business, state)
         case "start_over":

@@ -5,7 +5,7 @@ from dataclasses import replace
 from callflows.actions import Begin, HangUp, Say, Told
 from callflows.commands import command_in, emergency_in
 from callflows.model import Business, Emergency, Talk
-from callflows.moving import Moment, Step, at_node, carried, enter, here, transferred
+from callflows.moving import Moment, Step, at_node, carried, enter, here, language, transferred
 from callflows.nodes.base import Awaited, Event, Key, NodeBase, ToolAnswer, Words
 from callflows.nodes.menu import MenuNode
 from callflows.nodes.tool import ToolNode
@@ -143,7 +143,7 @@ def _emergency(business: Business, state: FlowState, urgent: Emergency, moment: 
 
 
 def command(business: Business, state: FlowState, text: str, moment: Moment) -> Step | None:
-    match command_in(business, state.language or business.language, text):
+    match command_in(business, language(business, state), text):
         case "operator" if business.operator is not None:
             return transferred(business, state, business.operator)
         case "repeat":

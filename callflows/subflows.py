@@ -131,9 +131,8 @@ class _Work:
             return {**made, BEGINS: self._use(made, at, full, scope)}
         for path, name in names_of(node, "LINKS"):
             made = with_value(made, path, self._way(name, (*at, *path), scope))
-        for path, name in names_of(
-            node, "QUEUES"
-        ):  # its own lines by their full names; others' are known as they are
+        # Its own lines by their full names; others' are known as they are.
+        for path, name in names_of(node, "QUEUES"):
             made = with_value(made, path, f"{scope.prefix}{name}" if name in scope.nodes else name)
         return made
 

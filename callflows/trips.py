@@ -7,7 +7,7 @@ from callflows.actions import Action, HangUp, Leave, Moved, Say, Transfer
 from callflows.away import QUEUED, TAKING, TRANSFERRED, Away, Came, Dial, Take, Wait, Whisper
 from callflows.lines import line_name
 from callflows.model import Business, Talk
-from callflows.moving import Moment, Step, carried, here
+from callflows.moving import Moment, Step, carried, here, language
 from callflows.nodes.base import NodeBase
 from callflows.state import FlowState
 from callflows.stock import NOT_REACHED, TRYING_NEXT, WHAT_ELSE, phrase
@@ -58,13 +58,13 @@ def returned(business: Business, state: FlowState, came: Came, moment: Moment) -
     back = replace(state, ended="", target="", trip=replace(trip, ringing=(), after=(), say="", came=""))
     if node is None:
         stays = back if _waits(business, back) else replace(back, node=business.start)
-        return Step(stays, (Say(phrase(NOT_REACHED, _language(business, back))),))
+        return Step(stays, (Say(phrase(NOT_REACHED, language(business, back))),))
     outcome = node.returned(came, trip, here(business, back, moment))
     done = carried(business, back, outcome, moment)
     if not outcome.to and outcome.leave is None and outcome.end is None:
         done = replace(done, state=replace(done.state, node=business.start))
     if outcome.leave is not None and outcome.leave.ringing:
-        next_one = Say(phrase(TRYING_NEXT, _language(business, back)))
+        next_one = Say(phrase(TRYING_NEXT, language(business, back)))
         done = replace(done, actions=(next_one, *done.actions))
     return _told(done) if done.state.is_away() else done
 
@@ -75,7 +75,7 @@ def opening(business: Business, step: Step) -> str:
     before = step.actions[:last] if last >= 0 else step.actions
     texts = [*_texts(before)]
     if isinstance(business.node(step.state.node), Talk):
-        texts.append(phrase(WHAT_ELSE, _language(business, step.state)))
+        texts.append(phrase(WHAT_ELSE, language(business, step.state)))
     return " ".join(texts)
 
 
@@ -99,10 +99,6 @@ def _left_from(business: Business, state: FlowState) -> NodeBase | None:
 def _waits(business: Business, state: FlowState) -> bool:
     node = business.node(state.node)
     return node is not None and node.WAITS
-
-
-def _language(business: Business, state: FlowState) -> str:
-    return state.language or business.language
 
 
 def _texts(actions: Iterable[Action]) -> Iterable[str]:

@@ -189,33 +189,11 @@ class Service:
             expect=self._preloading.expect,
             sound=prompts_beside(flow_folder(settings)),
         )
-        wait_ms = SANDBOX_TRANSCRIPT_WAIT_MS if settings.model_source is ModelSource.SANDBOX else None
-        prices = Prices(model.profile.model, settings.transcribe_model, settings.speech_model)
-        choice = ModelChoice(model, prices, is_only=settings.model_source is ModelSource.SANDBOX)
         self._voicing = voicing
         self._prepared = Prepared(voicing, self._fixed_words) if voicing else None
+        prices = Prices(model.profile.model, settings.transcribe_model, settings.speech_model)
         self._spool = Spool(SpoolFolder(settings.data_dir / "spool"), memory, store, prices)
-        self._reception = Reception(
-            Parts(
-                book=book,
-                store=store,
-                memory=memory,
-                registry=self._registry,
-                preloading=self._preloading,
-                metrics=self._metrics,
-                clock=self._clock,
-                pacer=self._pacer,
-                new_model=choice.link,
-                prices=choice.prices_of,
-                spool=self._spool,
-                tuning=Tuning() if wait_ms is None else Tuning(transcript_wait_ms=wait_ms),
-                voices=voices_of(settings.model_source, settings.voice_profile),
-                prompt=prompts_beside(flow_folder(settings)),
-                speech=voicing,
-                tools=Toolbox(self._http, self._secrets),
-                pepper=settings.pin_pepper,
-            )
-        )
+        self._reception = Reception(self._parts(memory, model, prices))
         self.server = make_server(
             create_app(self._deps()),
             options.host,
@@ -225,6 +203,31 @@ class Service:
             drain_s=settings.drain_s,
         )
         """`server.begin_drain()` stops it as a SIGTERM does."""
+
+    def _parts(self, memory: Memory, model: RealtimeServer, prices: Prices) -> Parts:
+        """What its calls work with."""
+        settings = self._settings
+        is_sandbox = settings.model_source is ModelSource.SANDBOX
+        choice = ModelChoice(model, prices, is_only=is_sandbox)
+        return Parts(
+            book=self.book,
+            store=self._store,
+            memory=memory,
+            registry=self._registry,
+            preloading=self._preloading,
+            metrics=self._metrics,
+            clock=self._clock,
+            pacer=self._pacer,
+            new_model=choice.link,
+            prices=choice.prices_of,
+            spool=self._spool,
+            tuning=Tuning(transcript_wait_ms=SANDBOX_TRANSCRIPT_WAIT_MS) if is_sandbox else Tuning(),
+            voices=voices_of(settings.model_source, settings.voice_profile),
+            prompt=prompts_beside(flow_folder(settings)),
+            speech=self._voicing,
+            tools=Toolbox(self._http, self._secrets),
+            pepper=settings.pin_pepper,
+        )
 
     def warn(self, name: str) -> None:
         """Show at `/readyz` that something works which should not be left as it is."""

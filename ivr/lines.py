@@ -13,7 +13,7 @@ from callflows.model import Business
 from ivr.audio.files import BadAudioFile
 from ivr.audio.g711 import ulaw_to_pcm16
 from ivr.begun import as_begun
-from ivr.core.setup import restore, snapshot_of
+from ivr.core.setup import moved, restore
 from ivr.shelf import Flows
 from ivr.web.deps import LeaveLine, MusicPiece, PlaceInLine, WaitOn
 from memory.calls import CallRow, CallStatus
@@ -48,16 +48,7 @@ async def waiting(store: Store, book: Flows, place: PlaceInLine) -> WaitOn | Lea
 
 async def _keep(store: Store, row: CallRow, flow: FlowState) -> None:
     """Nothing but the flow's state changes. Somebody who was faster has written the same, or moved the call on."""
-    before = restore(row.snapshot)
-    kept = snapshot_of(
-        flow,
-        before.exchange_no,
-        before.speed,
-        before.silence_ms,
-        resumed=before.resumed,
-        standing=before.standing,
-        opening=before.opening,
-    )
+    kept = moved(row.snapshot, flow, restore(row.snapshot).opening)
     await store.return_call(row.call_sid, row.snapshot, kept, CallStatus.TRANSFERRED)
 
 

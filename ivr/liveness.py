@@ -7,7 +7,7 @@ then the call is sent to the continue URL by REST. What does not come back count
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -114,18 +114,23 @@ class Liveness:
             return
         async with in_our_terms():
             if self._checks:
-                for row in await self._store.list_calls(business_id, caller=caller, limit=10):
-                    check = self._checks.get(row.call_sid)
-                    if check is not None and not await self._is_there(row.call_sid):
-                        self.came_back(row.call_sid)
-                        await self._drop(row.call_sid, check.epoch, check.by)
+                rows = await self._store.list_calls(business_id, caller=caller, limit=10)
+                awaited = [row.call_sid for row in rows if row.call_sid in self._checks]
+                for call_sid in await self._gone(awaited):
+                    if (check := self._checks.get(call_sid)) is not None:
+                        self.came_back(call_sid)
+                        await self._drop(call_sid, check.epoch, check.by)
             stale = await self._store.stale_calls(business_id, caller, STALE_AFTER)
-            gone = [call_sid for call_sid in stale if not await self._is_there(call_sid)]
-            if gone:
+            if gone := await self._gone(stale):
                 await self._store.drop_stale(STALE_AFTER, business_id=business_id, only=gone)
 
+    async def _gone(self, call_sids: Sequence[str]) -> list[str]:
+        """Those that Twilio does not have any more. All are asked for at once: a caller waits."""
+        there = await asyncio.gather(*map(self._is_there, call_sids))
+        return [call_sid for call_sid, is_there in zip(call_sids, there, strict=True) if not is_there]
+
     async def _is_there(self, call_sid: str) -> bool:
-        """Whether Twilio still has the call; not if it cannot be asked, or is slow: a caller waits."""
+        """Whether Twilio still has the call; not if it cannot be asked, or is slow."""
         try:
             async with asyncio.timeout(ASK_S):
                 return await self._way.is_over(call_sid) is False
@@ -171,9 +176,8 @@ class Liveness:
         claimed = {sid: epoch for sid, held in self._live.items() if (epoch := held.epoch()) is not None}
         for call_sid in await self._store.renew_all(claimed):
             held = self._live.get(call_sid)
-            if (
-                held is not None and held.epoch() == claimed[call_sid]
-            ):  # and not a newer stream that began here
+            # Not a newer stream that began here.
+            if held is not None and held.epoch() == claimed[call_sid]:
                 held.taken()
 
     def _may_take(self) -> bool:
@@ -205,9 +209,8 @@ class Liveness:
         try:
             if is_over is False and await self._is_awaited(call_sid, epoch):
                 if tries > 1:
-                    await self._store.renew(
-                        call_sid
-                    )  # who calls anew from its number is not to drop it meanwhile
+                    # Who calls anew from its number is not to drop it meanwhile.
+                    await self._store.renew(call_sid)
                     self._check(call_sid, epoch, tries - 1, by, at_once=True)
                     return
                 await self._way.hang_up(call_sid)

@@ -236,36 +236,41 @@ class Reception:
                 speech=parts.speech,
                 tools=parts.tools,
                 check_pin=lambda pin: parts.pins.check(claim.owner, pin),
-                set_hours=lambda order: apply_override(parts.store, claim.owner.business_id, order),
-                on_end=lambda end: parts.registry.knows_end(
-                    sid, claim.owner.business_id, end, claim.held_epoch
-                ),
+                set_hours=lambda order: apply_override(parts.store, business.id, order),
+                on_end=lambda end: parts.registry.knows_end(sid, business.id, end, claim.held_epoch),
             ),
         )
-        live = LiveCall(call)
-        self._live[sid] = live
-        parts.registry.liveness.began(sid, lambda: claim.held_epoch, call.leave)
-        self.hours.joined(sid, beginning.setup, call.hours_by_hand)
-        if self._handing_over:
-            call.hand_over()
+        live = self._began(call, claim, beginning.setup)
         end = CallEnd(None)
         try:
             end = await call.run()
         finally:
-            live.over.set()
             parts.spool.over(journal)
-            if self._live.get(sid) is live:
-                del self._live[sid]
-                self.hours.left(sid)
-                if end.reason is None:
-                    parts.registry.liveness.left(sid, claim.held_epoch)
-                else:
-                    parts.registry.liveness.over(sid)
-            parts.metrics.calls_ended.labels(end.reason or "left").inc()
+            self._stream_over(live, claim, end)
             figures.add()
             log.info(
                 "stream_over", reason=end.reason or "left", last=core.transitions[-3:], **figures.summary()
             )
+
+    def _began(self, call: Call, claim: Claim, setup: CallSetup) -> LiveCall:
+        live = self._live[claim.call_sid] = LiveCall(call)
+        self._parts.registry.liveness.began(claim.call_sid, lambda: claim.held_epoch, call.leave)
+        self.hours.joined(claim.call_sid, setup, call.hours_by_hand)
+        if self._handing_over:
+            call.hand_over()
+        return live
+
+    def _stream_over(self, live: LiveCall, claim: Claim, end: CallEnd) -> None:
+        live.over.set()
+        liveness = self._parts.registry.liveness
+        if self._live.get(claim.call_sid) is live:  # and not a newer stream of the call
+            del self._live[claim.call_sid]
+            self.hours.left(claim.call_sid)
+            if end.reason is None:
+                liveness.left(claim.call_sid, claim.held_epoch)
+            else:
+                liveness.over(claim.call_sid)
+        self._parts.metrics.calls_ended.labels(end.reason or "left").inc()
 
     async def _prepare(self, business: Business, claim: Claim) -> Beginning:
         """Where this call begins. Without a database it begins as a new one."""

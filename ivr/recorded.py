@@ -72,9 +72,8 @@ class Recorded:
                 async for sound in sounds:
                     if sound.made_ms:
                         self._paid(sound.made_ms)
-                    if (
-                        not has_begun
-                    ):  # also for one that was cancelled meanwhile: the model is owed nothing for it
+                    # Also for one that was cancelled meanwhile: the model is owed nothing for it.
+                    if not has_begun:
                         self._receive(ev.ReplySpoken(reply_id, " ".join(words.texts)))
                     has_begun = True
                     if self._reply_id != reply_id:

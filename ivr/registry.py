@@ -18,7 +18,7 @@ from ivr import bykeys, lines
 from ivr.begun import as_begun
 from ivr.call import CallEnd
 from ivr.core.commands import EndReason
-from ivr.core.setup import restore, snapshot_of
+from ivr.core.setup import moved
 from ivr.errors import StorageUnavailable
 from ivr.lines import flow_of
 from ivr.liveness import Liveness
@@ -200,23 +200,13 @@ class Registry:
             business = self._book.businesses.get(row.business_id) if row is not None else None
             if row is None or business is None or row.status is not CallStatus.FAILED:
                 return Ended()
-            restored = restore(row.snapshot)
-            state = FlowState.from_json(restored.flow_json, business)
+            state = flow_of(row, business)
             moment = await moment_of(self._store, business, row.caller, call_sid)
             if digits is None:
                 state, turn = bykeys.begin(business, state, moment)
             else:
                 state, turn = bykeys.take(business, state, digits, moment)
-            kept = snapshot_of(
-                state,
-                restored.exchange_no,
-                restored.speed,
-                restored.silence_ms,
-                resumed=restored.resumed,
-                standing=restored.standing,
-                may_return=restored.may_return,
-            )
-            await self._store.save_after_end(call_sid, kept)
+            await self._store.save_after_end(call_sid, moved(row.snapshot, state))
         match turn:
             case bykeys.Asked(say, silence_s, most):
                 return AskKeys(say, math.ceil(silence_s), most, language(business, state))
@@ -343,16 +333,6 @@ def _status_of(flow: FlowState) -> CallStatus:
 
 def _written(business: Business, row: CallRow, step: engine.Step) -> tuple[CallSnapshot, CallStatus]:
     """What is journalled of a call that is back, or has left again, and what it counts as."""
-    status, before = _status_of(step.state), restore(row.snapshot)
+    status = _status_of(step.state)
     opening = engine.opening(business, step) if status is CallStatus.ACTIVE else None
-    snapshot = snapshot_of(
-        step.state,
-        before.exchange_no,
-        before.speed,
-        before.silence_ms,
-        resumed=before.resumed,
-        standing=before.standing,
-        opening=opening,
-        may_return=before.may_return,
-    )
-    return snapshot, status
+    return moved(row.snapshot, step.state, opening), status

@@ -97,7 +97,10 @@ class CallCore:
         elif setup.opening:
             self._dialogue.say(_opening(setup), now_ms)
         self._playback.start(now_ms)
-        self._handlers: dict[type, Callable[..., None]] = {
+        self._handlers = self._handler_table()
+
+    def _handler_table(self) -> dict[type, Callable[..., None]]:
+        return {
             LineFrame: self._line_frame,
             LineDigit: self._line_digit,
             LineMark: self._line_mark,

@@ -61,7 +61,7 @@ class CallSetup:
     first: tuple[Action, ...] = ()
     """What the flow does after the opening."""
     caller: str | None = None
-    """The caller's number (E.164), for the flow's conditions."""
+    """The caller (a number, or an address), for the flow's conditions."""
     overrides: Mapping[str, Override] = field(default_factory=dict)
     """Schedules that are set by hand, as of the start; `HoursByHand` tells of later ones."""
     called_back: CalledBack = NEVER_CALLED_BACK
@@ -151,6 +151,21 @@ def restore(snapshot: CallSnapshot | None) -> Restored:
         _silence_of(state),
         Standing.from_json(state.get("standing")),
         state.get(MAY_RETURN) is True,
+    )
+
+
+def moved(snapshot: CallSnapshot | None, flow: FlowState, opening: str | None = None) -> CallSnapshot:
+    """The snapshot of a call whose flow stands elsewhere now; all else is as it was. `opening`: as in `snapshot_of`."""
+    before = restore(snapshot)
+    return snapshot_of(
+        flow,
+        before.exchange_no,
+        before.speed,
+        before.silence_ms,
+        resumed=before.resumed,
+        standing=before.standing,
+        opening=opening,
+        may_return=before.may_return,
     )
 
 

@@ -66,9 +66,17 @@ async def left(store: Store, call_sid: str, key: str = "1", caller: str = "+1202
         assert state.using is not None
         state = engine.step(BUSINESS, state, engine.ToolAnswer(state.using.key, True), moment).state
     assert state.is_away()
-    kept = snapshot_of(state, 4, SpeedState(), None, resumed=False, standing=None)
+    kept = snapshot_of(state, 4, SpeedState(), None, resumed=False, standing=None, may_return=True)
     await store.save_snapshot(call_sid, epoch, kept)
     await store.end_call(call_sid, CallStatus.TRANSFERRED, epoch)
+
+
+async def test_that_a_caller_may_be_called_back_stands_when_they_leave_a_line(store: Store) -> None:
+    await left(store, "CA1")
+    assert await registry(store).waiting(PlaceInLine("CA1", 1, 2, 7, "*")) == LeaveLine("left")
+    row = await store.get_call("CA1")
+    assert row is not None
+    assert restore(row.snapshot).may_return
 
 
 async def row_status(store: Store, call_sid: str) -> CallStatus:
