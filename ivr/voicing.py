@@ -139,7 +139,8 @@ class Voicing:
 class Prepared:
     """Keeps the sounds of all texts of the flow files at hand, also of files that change."""
 
-    def __init__(self, voicing: Voicing, wanted: Callable[[], Iterable[ExactWords]]) -> None:
+    def __init__(self, voicing: Voicing, wanted: Callable[[], Sequence[ExactWords]]) -> None:
+        """`wanted` is asked in a thread."""
         self._voicing = voicing
         self._wanted = wanted
         self._changed = asyncio.Event()
@@ -159,7 +160,8 @@ class Prepared:
         """For ever: once for each change, and again while something could not be made."""
         while True:
             self._changed.clear()
-            is_all = await self._voicing.prepare(self._wanted())
+            # Going through all flows takes long enough to be heard in the calls under way.
+            is_all = await self._voicing.prepare(await asyncio.to_thread(self._wanted))
             self._first.set()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(None if is_all else REST_S):
