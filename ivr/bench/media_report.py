@@ -1,7 +1,7 @@
 """The media bench's results for people (tables, bars) and for programs (JSON)."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isnan
 from pathlib import Path
 
@@ -12,6 +12,8 @@ from ivr.bench.media import Figures, Results, ServerKind
 from ivr.bench.stages import Stage
 
 BAR_WIDTH = 50
+CARRIED_P99_MS = 40.0
+"""A core carries as many calls as have no more added delay each way: two frames, an eighth of what is played ahead."""
 
 
 def show(results: Results, stages: Sequence[Stage], out: Console) -> None:
@@ -19,6 +21,7 @@ def show(results: Results, stages: Sequence[Stage], out: Console) -> None:
     out.print(_table(results))
     _plot(results, out)
     _compare(results, out)
+    _advise(results.get(ServerKind.OURS, {}), out)
     out.print(_stage_table(stages))
 
 
@@ -91,6 +94,29 @@ def _compare(results: Results, out: Console) -> None:
             out.print(
                 f"{calls} calls: p99 against the pass-through's: in {inward:+.1f} ms, out {outward:+.1f} ms"
             )
+
+
+def most_carried(ours: Mapping[int, Figures]) -> int | None:
+    """The most calls that one core carried in time, and every smaller number tried too; None: not the fewest."""
+    most = None
+    for calls in sorted(ours):
+        if max(ours[calls].in_ms.p99, ours[calls].out_ms.p99) > CARRIED_P99_MS:
+            break
+        most = calls
+    return most
+
+
+def _advise(ours: Mapping[int, Figures], out: Console) -> None:
+    """What `IVR_MAX_CALLS` may be on this machine."""
+    if not ours:
+        return
+    most, limit = most_carried(ours), f"{CARRIED_P99_MS:.0f} ms added each way at the 99th percentile"
+    if most is None:
+        out.print(f"One core here does not carry {min(ours)} calls within {limit}: try fewer --calls.")
+    elif most == max(ours):
+        out.print(f"One core here carries {most} calls within {limit}, maybe more: try more --calls.")
+    else:
+        out.print(f"One core here carries {most} calls within {limit}: IVR_MAX_CALLS={most}.")
 
 
 def _stage_table(stages: Sequence[Stage]) -> Table:

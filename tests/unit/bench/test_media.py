@@ -7,9 +7,10 @@ from typing import cast
 import msgspec
 import numpy as np
 import pytest
+from rich.console import Console
 
 from ivr.bench.media import Delay, Figures, ServerKind, in_delays_ms, out_delays_ms
-from ivr.bench.media_report import write_json
+from ivr.bench.media_report import most_carried, show, write_json
 from ivr.bench.model import CYCLE_MS, Session
 from ivr.bench.stages import Stage
 from ivr.bench.websocket import WebSocketEnd
@@ -50,6 +51,29 @@ def test_the_json_has_the_keys_of_the_contract(tmp_path: Path) -> None:
     assert of_ten["in_ms"] == {"p50": 1.0, "p99": 2.0}
     assert of_ten["out_ms"] == {"p50": 3.0, "p99": 4.0}
     assert of_ten["rss_mb_per_call"] == 0.2
+
+
+def with_p99(in_ms: float, out_ms: float) -> Figures:
+    return Figures(5.0, Delay(1.0, in_ms), Delay(1.0, out_ms), 0.2, 7, peers_late_ms=0.4, others_on_core=0.01)
+
+
+@pytest.mark.parametrize(
+    ("p99_ms", "carried", "advice"),
+    [
+        ({20: (3.0, 3.0), 50: (16.0, 40.0), 60: (9.0, 41.0)}, 50, "IVR_MAX_CALLS=50"),
+        ({60: (41.0, 9.0), 20: (3.0, 3.0), 70: (3.0, 3.0)}, 20, "IVR_MAX_CALLS=20"),
+        ({20: (3.0, 3.0)}, 20, "try more"),
+        ({20: (50.0, 3.0)}, None, "try fewer"),
+    ],
+)
+def test_the_limit_of_calls_is_what_a_core_carried_in_time(
+    p99_ms: dict[int, tuple[float, float]], carried: int | None, advice: str
+) -> None:
+    ours = {calls: with_p99(*p99) for calls, p99 in p99_ms.items()}
+    assert most_carried(ours) == carried
+    out = Console(record=True, width=200)
+    show({ServerKind.OURS: ours}, [], out)
+    assert advice in out.export_text()
 
 
 class End:
