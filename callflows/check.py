@@ -122,20 +122,18 @@ def _left_out(business: Business) -> Iterator[_Said]:
 
 
 def _language(business: Business) -> Iterator[_Said]:
-    if business.language.split("-")[0] == "en":
-        return
+    """What would be told in English, for want of words of the business's, or of our own, in a language."""
+    unknown = [each for each in (business.language, *business.languages) if not is_known(each)]
     if not is_known(business.language) and business.resume.greeting != "never" and not business.resume.say:
         yield ("resume",), "callers are welcomed back in English", "give `resume: say:` in your language"
-    if "say" not in business.on_model_down.model_fields_set:
-        yield (
-            ("on_model_down",),
-            "a failure is told in English",
-            "give `on_model_down: say:` in your language",
-        )
+    if unknown and not business.on_model_down.say:
+        message = f"a failure is told in English to callers in {', '.join(unknown)}"
+        yield ("on_model_down",), message, "give `on_model_down: say:` in that language"
     spending = business.spending
     limited = spending.per_call_usd is not None or spending.per_month_usd is not None
-    if limited and "say" not in spending.model_fields_set:
-        yield ("spending",), "a spent ceiling is told in English", "give `spending: say:` in your language"
+    if limited and unknown and not spending.say:
+        message = f"a spent ceiling is told in English to callers in {', '.join(unknown)}"
+        yield ("spending",), message, "give `spending: say:` in that language"
 
 
 def _own_phrases(business: Business) -> Iterator[_Said]:

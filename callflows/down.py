@@ -2,17 +2,17 @@
 
 from pydantic import Field
 
-from callflows.fields import Name, SpokenNow
+from callflows.fields import Name
 from callflows.part import Part
-from callflows.stock import ONE_MOMENT, phrase
-from callflows.texts import Texts, text_in
+from callflows.stock import MODEL_IS_DOWN, ONE_MOMENT, phrase
+from callflows.texts import FixedTexts, text_in
 
 
 class ModelDown(Part):
     """What a caller hears, by the telephone network's own voice, when there is no speech model."""
 
-    say: SpokenNow = (
-        "We are sorry, our assistant cannot take your call right now. Please call again in a few minutes."
+    say: FixedTexts = Field(
+        {}, description="Said first; left out, that the assistant cannot take the call and to call again."
     )
     keys: Name | None = Field(
         None,
@@ -21,15 +21,19 @@ class ModelDown(Part):
     transfer: Name | None = Field(
         None, description="The target to connect the caller to afterwards, or where keys lead no further."
     )
-    voicemail: SpokenNow | None = Field(
-        None,
+    voicemail: FixedTexts = Field(
+        {},
         description="Said before a tone, after which the caller leaves a message: where there is no transfer, or it "
         "reached nobody.",
     )
-    filler: Texts = Field(
+    filler: FixedTexts = Field(
         {},
         description="Said while an answer that has failed is asked for again, before the model counts as down.",
     )
+
+    def say_in(self, language: str) -> str:
+        """What is said first, in the language that the call is in."""
+        return text_in(self.say, language) or phrase(MODEL_IS_DOWN, language)
 
     def filler_in(self, language: str) -> str:
         """The filler in the language that the call is in."""

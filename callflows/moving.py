@@ -15,7 +15,6 @@ from callflows.model import Business, Talk
 from callflows.nodes.base import Here, Outcome, Progress, Wish
 from callflows.orders import MAX_ORDERS, NEVER_CALLED_BACK, CalledBack, Order, order_key
 from callflows.state import STATE_VERSION, FlowState, Using
-from callflows.texts import text_in
 from callflows.understand import sounds
 from callflows.using import kinds_of_slots, use
 
@@ -124,7 +123,7 @@ def _applied(
 
 def filler(business: Business, state: FlowState, tool: str) -> list[Action]:
     """What the tool itself has the caller told while it runs."""
-    text = text_in(business.tools[tool].say, language(business, state))
+    text = here(business, state, Moment()).text(business.tools[tool].say)
     return [Say(text)] if text else []
 
 
@@ -156,7 +155,7 @@ def _left(business: Business, state: FlowState, leave: Errand) -> tuple[FlowStat
     if not first:
         return state, Leave(leave.say)
     target = business.transfers[first]
-    words = leave.say or text_in(target.say, language(business, state))
+    words = leave.say or here(business, state, Moment()).text(target.say)
     return state, Transfer(first, target.number, words)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from callflows.document import Document, Path, Place, short
 from callflows.faults import FlowFault
 from callflows.fields import closest, e164
-from callflows.nodes.base import NodeBase, walk
+from callflows.nodes.base import NodeBase, Pattern, walk
 from callflows.patterns import kind_of, names_of, patterns
 from callflows.subflows import plain
 from callflows.texts import slots_in
@@ -20,6 +20,12 @@ Named = Iterator[tuple[Path, str]]
 
 ENTRIES: tuple[Path, ...] = (("start",), ("on_model_down", "keys"))
 """Where the names of nodes stand at which a caller may enter the flow."""
+_SAID_ANYWHERE: tuple[Pattern, ...] = (
+    *(("tools", "*", "say"), ("transfers", "*", "say"), ("emergency", "*", "say"), ("callers", "say")),
+    *(("on_model_down", each) for each in ("say", "voicemail", "filler")),
+    ("spending", "say"),
+)
+"""Where texts by language stand outside the nodes."""
 _NAMED_TARGETS: tuple[Path, ...] = (("on_model_down", "transfer"), ("spending", "transfer"), ("operator",))
 
 
@@ -114,13 +120,13 @@ def texts_of(value: Any) -> list[str]:
 
 
 def _in_texts(document: Document) -> Named:
-    """Every `{slot}` of the nodes' texts."""
+    """Every `{slot}` of the texts."""
     for path, text in single_texts(document):
         yield from ((path, name) for name in sorted(slots_in([text])))
 
 
 def single_texts(document: Document) -> Named:
-    """Every text of the nodes and tools by itself, those of a mapping by language too."""
+    """Every text by itself, those of a mapping by language too."""
     for path, value in texts_at(document):
         if isinstance(value, dict):
             yield from (((*path, tag), text) for tag, text in value.items() if isinstance(text, str))
@@ -129,14 +135,13 @@ def single_texts(document: Document) -> Named:
 
 
 def texts_at(document: Document) -> Iterator[tuple[Path, Any]]:
-    """Every text, or mapping of texts by language, of the nodes and tools."""
+    """Every text, or mapping of texts by language."""
     for node in document.mapping("nodes"):
         for pattern in patterns(document.at("nodes", node), "TEXTS"):
             for path, value in walk(document.at("nodes", node), pattern):
                 yield ("nodes", node, *path), value
-    for tool in document.mapping("tools"):
-        if document.at("tools", tool, "say") is not None:
-            yield ("tools", tool, "say"), document.at("tools", tool, "say")
+    for pattern in _SAID_ANYWHERE:
+        yield from walk(document.value, pattern)
 
 
 def _links(document: Document) -> Named:

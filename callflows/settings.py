@@ -12,12 +12,12 @@ from callflows.fields import (
     Name,
     PhoneNumber,
     Prose,
-    SpokenNow,
     Voice,
     fault,
 )
 from callflows.part import Part
-from callflows.texts import Texts
+from callflows.stock import MONEY_IS_SPENT, phrase
+from callflows.texts import FixedTexts, Texts, text_in
 from callflows.tools import PlainUrl, Secret
 
 
@@ -125,11 +125,16 @@ class Spending(Part):
         allow_inf_nan=False,
         description="What all calls of a calendar month may cost (the zone's).",
     )
-    say: SpokenNow = Field(
-        "I'm sorry, I have to end our call here. Please call again. Goodbye.",
-        description="What the caller is told when a ceiling is reached, before being connected or hung up on.",
+    say: FixedTexts = Field(
+        {},
+        description="What the caller is told when a ceiling is reached, before being connected or hung up on; left "
+        "out, that we have to end the call.",
     )
     transfer: Name | None = Field(None, description="The target to connect the caller to then.")
+
+    def say_in(self, language: str) -> str:
+        """What is said at a ceiling, in the language that the call is in."""
+        return text_in(self.say, language) or phrase(MONEY_IS_SPENT, language)
 
 
 class BusinessDocument(Part):
@@ -156,7 +161,7 @@ class Callers(Part):
         (), max_length=100, description="May take callers out of a line, with their PIN."
     )
     vip: tuple[PhoneNumber, ...] = Field((), max_length=1_000, description="For `caller: vip` in a branch.")
-    say: Texts = Field({}, description="What a blocked caller hears; nothing when left out.")
+    say: FixedTexts = Field({}, description="What a blocked caller hears; nothing when left out.")
 
 
 class Notices(Part):

@@ -64,7 +64,7 @@ def _in_language(business: Business, language: str) -> Iterator[str]:
     mappings += [each.say for each in business.emergency]
     mappings += [tool.say for tool in business.tools.values()]
     yield from _fixed(text_in(each, language) for each in mappings)
-    yield business.spending.say
+    yield business.spending.say_in(language)
     yield business.on_model_down.filler_in(language)
     yield from (phrase(each, language) for each in _PHRASES)
 

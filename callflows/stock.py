@@ -77,6 +77,12 @@ TIME_IS_UP: Phrase = {
     "fr": "Je suis désolé, un appel ne peut pas durer plus longtemps. Merci de rappeler. Au revoir.",
     "es": "Lo siento, una llamada no puede durar más. Vuelva a llamar, por favor. Adiós.",
 }
+MODEL_IS_DOWN: Phrase = {
+    "en": "We are sorry, our assistant cannot take your call right now. Please call again in a few minutes.",
+    "de": "Es tut uns leid, unser Assistent ist gerade nicht erreichbar. Bitte rufen Sie in einigen Minuten wieder an.",
+    "fr": "Nous sommes désolés, notre assistant est indisponible. Merci de rappeler dans quelques minutes.",
+    "es": "Lo sentimos, nuestro asistente no está disponible ahora. Vuelva a llamar en unos minutos.",
+}
 MONEY_IS_SPENT: Phrase = {
     "en": "I'm sorry, I have to end our call here. Please call again. Goodbye.",
     "de": "Es tut mir leid, ich muss unser Gespräch hier beenden. Bitte rufen Sie wieder an. Auf Wiederhören.",

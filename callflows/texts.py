@@ -22,6 +22,12 @@ def _template(text: str) -> str:
     return text
 
 
+def _slotless(text: str) -> str:
+    if re.search(r"[{}]", text):
+        raise fault("nothing that was gathered can be said here", "write the words without braces")
+    return text
+
+
 def _by_language(value: Any) -> Any:
     if isinstance(value, str):
         return {ANY_LANGUAGE: value}
@@ -42,6 +48,14 @@ Texts = Annotated[
     WithJsonSchema({"anyOf": [_TEXT, {"type": "object", "additionalProperties": _TEXT}]}),
 ]
 """By language tag; a plain text in the file is the text of every language."""
+
+
+FixedTexts = Annotated[
+    dict[Annotated[str, AfterValidator(_key)], Annotated[SpokenNow, AfterValidator(_slotless)]],
+    BeforeValidator(_by_language),
+    WithJsonSchema({"anyOf": [_TEXT, {"type": "object", "additionalProperties": _TEXT}]}),
+]
+"""The same where nothing that was gathered can be said."""
 
 
 def text_in(texts: Mapping[str, str], language: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from callflows import engine
 from callflows.engine import Came, FlowState
 from callflows.model import Business
+from callflows.texts import text_in
 from ivr.web.deps import (
     ByKeys,
     DialReport,
@@ -70,23 +71,26 @@ def outcome_of(business: Business | None, status: CallStatus, flow: FlowState) -
     if status is CallStatus.TRANSFERRED:
         return _away(business, flow)
     if status is CallStatus.FAILED:
-        say = business.on_model_down.say
-        return ByKeys(say) if business.on_model_down.keys else down_of(business, say)
+        language = engine.language(business, flow)
+        say = business.on_model_down.say_in(language)
+        return ByKeys(say, language) if business.on_model_down.keys else down_of(business, say, language)
     return Ended()
 
 
-def down_of(business: Business, say: str) -> Outcome:
-    """The last that is left without a model."""
+def down_of(business: Business, say: str, language: str) -> Outcome:
+    """The last that is left without a model; `language`: the call's."""
     target = business.on_model_down.transfer
-    return TransferTo(business.transfers[target].number, say) if target else message_of(business, say)
+    if target is None:
+        return message_of(business, say, language)
+    return TransferTo(business.transfers[target].number, say, language=language)
 
 
-def message_of(business: Business, say: str) -> Outcome:
+def message_of(business: Business, say: str, language: str) -> Outcome:
     """A message, if the business wants one left; else goodbye."""
-    tone = business.on_model_down.voicemail
-    if tone is None:
-        return Ended(say)
-    return RecordMessage(f"{say} {tone}".strip(), MESSAGE_S, SILENCE_S, "#", False, 0, business.language)
+    tone = text_in(business.on_model_down.voicemail, language)
+    if not tone:
+        return Ended(say, language)
+    return RecordMessage(f"{say} {tone}".strip(), MESSAGE_S, SILENCE_S, "#", False, 0, language)
 
 
 def _away(business: Business, flow: FlowState) -> Outcome:

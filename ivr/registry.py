@@ -79,7 +79,7 @@ def info_of(business: Business) -> BusinessInfo:
         business.name,
         language=business.language,
         busy_say=phrase(LINES_BUSY, business.language),
-        down_say=down.say,
+        down_say=down.say_in(business.language),
         not_reached_say=phrase(NOT_REACHED, business.language),
         down_number=target.number if target else None,
     )
@@ -207,15 +207,16 @@ class Registry:
             else:
                 state, turn = bykeys.take(business, state, digits, moment)
             await self._store.save_after_end(call_sid, moved(row.snapshot, state))
+        spoken = language(business, state)
         match turn:
             case bykeys.Asked(say, silence_s, most):
-                return AskKeys(say, math.ceil(silence_s), most, language(business, state))
+                return AskKeys(say, math.ceil(silence_s), most, spoken)
             case bykeys.Left(say, number) if number:
-                return TransferTo(number, say)
+                return TransferTo(number, say, language=spoken)
             case bykeys.Left(say, is_done=True):
-                return Ended(say)
+                return Ended(say, spoken)
             case _:
-                return down_of(business, say="")
+                return down_of(business, "", spoken)
 
     async def transfer_result(self, report: DialReport) -> Outcome:
         """A dial that reached nobody: the next number, or the caller is given back to the flow (B061)."""
@@ -284,7 +285,7 @@ class Registry:
             return Ended()
         flow = flow_of(row, business)
         if row.status is CallStatus.FAILED:  # without a model it went to a person, or left a message
-            return message_of(business, "") if came in NOBODY_THERE else Ended()
+            return message_of(business, "", language(business, flow)) if came in NOBODY_THERE else Ended()
         if row.status is not CallStatus.TRANSFERRED or leg not in (0, flow.trip.no):
             return outcome_of(business, row.status, flow)
         moment = await moment_of(self._store, business, row.caller, row.call_sid)
@@ -296,7 +297,7 @@ class Registry:
             return self._outcome_of_row(later or row)
         status = _status_of(step.state)
         if status is CallStatus.FINISHED:
-            return Ended(engine.farewell(step))
+            return Ended(engine.farewell(step), step.state.language)
         return outcome_of(business, status, step.state)
 
     async def spend_token(self, nonce: str, call_sid: str, expires_at: int) -> bool:

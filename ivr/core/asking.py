@@ -167,6 +167,10 @@ class Asking:
         """A phrase of our own in the call's language."""
         return engine.stock.phrase(of, self.language)
 
+    def down(self) -> str:
+        """What is said when the model is lost for good."""
+        return self._setup.business.on_model_down.say_in(self.language)
+
     def filler(self) -> OwnWords:
         """What is said while an answer that has failed is asked for again."""
         return OwnWords(ReplyKind.FILLER, self._setup.business.on_model_down.filler_in(self.language))

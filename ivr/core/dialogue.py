@@ -380,7 +380,7 @@ class Dialogue:
 
     def fail(self, now_ms: float) -> None:
         """The model cannot speak for us any more."""
-        self.end(Ending(EndReason.FAILED, say=self._setup.business.on_model_down.say), now_ms)
+        self.end(Ending(EndReason.FAILED, say=self._asking.down()), now_ms)
 
     def end(self, ending: Ending, now_ms: float) -> None:
         """End the call."""

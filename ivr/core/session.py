@@ -314,7 +314,7 @@ class CallCore:
     def _ceiling(self, _: CeilingReached, now_ms: float) -> None:
         """Like the longest time that a call may take, but with the business's own words, or a transfer."""
         spending, ending = self._setup.business.spending, Ending(EndReason.FINISHED)
-        say = spending.say
+        say = spending.say_in(self._asking.language)
         if self._setup.was_transferred:
             say = self._asking.ours(engine.stock.MONEY_IS_SPENT)
         elif (name := spending.transfer) is not None:

@@ -54,9 +54,10 @@ class GoOn:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The call is over; `say` comes before the hang-up."""
+    """The call is over; `say` comes before the hang-up. `language`: of `say`; the business's own when empty."""
 
     say: str = ""
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +79,10 @@ class TransferTo:
 
 @dataclass(frozen=True, slots=True)
 class ByKeys:
-    """The call goes on without a speech model, by keys; `say` comes first."""
+    """The call goes on without a speech model, by keys; `say` comes first, in its `language` as above."""
 
     say: str = ""
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,8 +248,8 @@ class VoiceRoutes:
 
     def _next(self, hook: Webhook, business: BusinessInfo, outcome: Outcome) -> str:
         match outcome:
-            case Ended(say):
-                return twiml.say_and_hang_up(say, business.language)
+            case Ended(say, language):
+                return twiml.say_and_hang_up(say, language or business.language)
             case TransferTo():
                 return self._dial(hook, business, outcome)
             case RecordMessage():
@@ -263,9 +263,9 @@ class VoiceRoutes:
                 return twiml.dial_line(line, served, wait_s=wait_s, say=say, language=language)
             case GoOn(say):
                 return self._go_on(hook, business, say)
-            case ByKeys(say):
+            case ByKeys(say, language):
                 begin = f"{hook.origin.http_base}{KEYS_PATH}?begin=1"
-                return twiml.say_and_redirect(say, begin, business.language)
+                return twiml.say_and_redirect(say, begin, language or business.language)
             case AskKeys(say, silence_s, most, language):
                 action = hook.origin.http_base + KEYS_PATH
                 language = language or business.language

@@ -127,7 +127,9 @@ async def test_who_reaches_nobody_without_a_model_leaves_a_message(store: Store)
     await store.open_call("CA1", "help", "+12025550144", "+16175550101", "now")
     await store.claim_stream("CA1", "MZ1")
     await store.end_call("CA1", CallStatus.FAILED, by=EndedBy.MODEL)
-    assert await worker.outcome("CA1") == TransferTo(business.transfers["cat"].number, "Sorry.")
+    assert await worker.outcome("CA1") == TransferTo(
+        business.transfers["cat"].number, "Sorry.", language="en-US"
+    )
     asked = await worker.transfer_result(DialReport("CA1", 0, "no-answer"))
     assert asked == RecordMessage("Speak after the tone.", 120, 5, "#", False, 0, "en-US")
     assert await worker.message_left("CA1", 0, is_empty=False, call_over=False) == Ended()

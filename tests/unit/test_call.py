@@ -160,7 +160,7 @@ def test_an_unsuitable_model_is_not_tried_again() -> None:
     async def scene() -> None:
         rig = Rig(FakeModel(ModelUnsuitable("no out-of-band input")))
         end = await rig.ended()
-        assert end == CallEnd(do.EndReason.FAILED, clinic().on_model_down.say)
+        assert end == CallEnd(do.EndReason.FAILED, clinic().on_model_down.say_in("en-US"))
         assert len(rig.models) == 1
         assert rig.journal.written[-1] is do.EndReason.FAILED
 

@@ -33,16 +33,19 @@ def test_errors_are_told_without_raising(tmp_path: Path) -> None:
             "language: it-IT\nstart:",
             {
                 (1, "callers are welcomed back in English"),
-                (1, "a failure is told in English"),
+                (1, "a failure is told in English to callers in it-IT"),
                 (30, "that nobody was reached is told in English to callers in it-IT"),
             },
         ),
         (
             "start:",
-            "language: de-DE\nresume: {say: Wieder da}\non_model_down: {transfer: desk}\nstart:",
-            {(15, "a failure is told in English")},
+            "language: it-IT\nresume: {say: Ciao}\non_model_down: {say: Guasto}\nspending: {per_call_usd: 1}\nstart:",
+            {
+                (16, "a spent ceiling is told in English to callers in it-IT"),
+                (33, "that nobody was reached is told in English to callers in it-IT"),
+            },
         ),
-        ("start:", "language: de-DE\nstart:", {(1, "a failure is told in English")}),
+        ("start:", "language: de-DE\nspending: {per_call_usd: 1}\nstart:", set()),
         ("start:", "language: de\nresume: {greeting: never}\non_model_down: {say: Leider}\nstart:", set()),
         ("Ask which day suits.", "Ask. " * 9_000, {(26, "too long for a speech model: the end is left out")}),
         ("Be kind.", "Be kind. " * 9_000, {(6, "too long for a speech model: the end is left out")}),

@@ -370,3 +370,23 @@ def test_nodes_that_lead_only_to_each_other_are_told_once(tmp_path: Path) -> Non
     island = f"nodes:\n{one}{two}"
     (tmp_path / "shop.yaml").write_text(SHOP.replace("nodes:\n", island))
     assert [fault.message for fault in check_paths(tmp_path)] == ["nothing leads to `one`"]
+
+
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        ('on_model_down: {say: "Sorry {party}."}', "nothing that was gathered can be said here"),
+        ("spending: {say: {en-US: Enough.}}", "no text in es-US"),
+    ],
+)
+def test_texts_outside_the_nodes_are_looked_at_too(tmp_path: Path, part: str, told: str) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text(f"{SHOP}{part}\n")
+    lines = {fault.line for fault in check_paths(file) if fault.message == told}
+    assert lines == {SHOP.count("\n") + 1}
+
+
+def test_a_targets_words_may_say_what_was_gathered_and_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text(SHOP.replace("es-US: Un momento.", 'es-US: "Un momento, {nobody}."'))
+    assert [fault.message for fault in check_paths(file)] == ["no slot is called `nobody`"]

@@ -505,6 +505,14 @@ def test_say_is_a_text_in_the_calls_language() -> None:
     assert applied.actions[0] == Say("Einen Moment.")
 
 
+def test_say_names_what_was_gathered() -> None:
+    business = tables("say: One moment.", 'say: "Looking for {day}."')
+    state = FlowState(1, "talk", {"day": "2026-01-09"})
+    applied = engine.apply(business, state, "use_free", '{"day": "2026-01-09", "party": 2}')
+    assert isinstance(applied, engine.Applied)
+    assert applied.actions[0] == Say("Looking for Friday, January 9.")
+
+
 # -- any event in any order ------------------------------------------------------------------------------------------
 
 _ANSWERS: st.SearchStrategy[Any] = st.sampled_from(

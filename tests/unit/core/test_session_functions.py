@@ -321,7 +321,7 @@ def test_b043_three_failures_end_the_call_with_a_spoken_apology() -> None:
     world = asking(FAILED, FAILED, FAILED)
     assert len(world.asked()) == 3
     assert world.of(do.EndCall) == [
-        do.EndCall(do.EndReason.FAILED, world.business.on_model_down.say, EndedBy.MODEL)
+        do.EndCall(do.EndReason.FAILED, world.business.on_model_down.say_in("en-US"), EndedBy.MODEL)
     ]
     assert [(e.user_text, e.reply_text) for e in world.exchanges()] == [("Please.", "")]
 

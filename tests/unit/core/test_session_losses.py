@@ -341,7 +341,7 @@ def test_b035_after_so_many_failures_there_is_a_spoken_fallback() -> None:
     world.run(15_000)
     assert [c.delay_ms for c in world.of(do.ReopenModel)] == [250, 500, 1_000, 2_000, 4_000]
     assert world.of(do.EndCall) == [
-        do.EndCall(do.EndReason.FAILED, world.business.on_model_down.say, EndedBy.MODEL)
+        do.EndCall(do.EndReason.FAILED, world.business.on_model_down.say_in("en-US"), EndedBy.MODEL)
     ]
 
 

@@ -141,4 +141,6 @@ def test_an_opening_that_hangs_is_given_up(in_mid_call: bool) -> None:
     world.run(19_500)
     assert world.of(do.EndCall) == []
     world.run(1_000)
-    assert world.of(do.EndCall) == [do.EndCall(do.EndReason.FAILED, PATIENT.on_model_down.say, EndedBy.MODEL)]
+    assert world.of(do.EndCall) == [
+        do.EndCall(do.EndReason.FAILED, PATIENT.on_model_down.say_in("en-US"), EndedBy.MODEL)
+    ]
