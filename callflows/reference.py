@@ -32,7 +32,7 @@ def _section(title: str, part: Schema) -> str:
         lines += [_line(part["description"]), ""]
     if "enum" in part:
         return "\n".join([*lines, f"One of {_words(part['enum'])}.", ""])
-    needed = part.get("required", ())
+    needed = [*part.get("required", ()), *next(iter(part.get("anyOf", ())), {}).get("required", ())]
     lines += ["| key | value | meaning |", "|---|---|---|"]
     for key, value in part.get("properties", {}).items():
         shown = f"**{key}**" if key in needed else key

@@ -15,7 +15,7 @@ from callflows.faults import FlowErrors
 from callflows.model import Business
 from callflows.parse import read_files
 from callflows.reference import reference
-from callflows.schema import json_schema
+from callflows.schema import included_schema, json_schema
 from callflows.scripts import TestResult, run_script, script_files
 from ivr.errors import CallthreadError, ConfigError
 from ivr.flow_terminal import Terminal, moment_of
@@ -75,9 +75,16 @@ def check(
 
 
 @flows_app.command("schema")
-def schema() -> None:
-    """Print the JSON Schema of a flow file, for editors."""
-    out.print_json(data=json_schema())
+def schema(
+    include: Annotated[
+        bool, typer.Option("--include", help="Of a file that others include, not of a business's own.")
+    ] = False,
+) -> None:
+    """Print the JSON Schema of a flow file, for editors.
+
+    Example: ivr flows schema > flow.schema.json
+    """
+    out.print_json(data=included_schema() if include else json_schema())
 
 
 @flows_app.command("reference")

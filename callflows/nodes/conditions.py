@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
 
 from callflows.fields import Language, Name, fault
 from callflows.nodes.base import Here
@@ -12,7 +12,13 @@ from callflows.part import Part
 Operator = Literal[
     "is", "is_not", "above", "below", "at_least", "at_most", "contains", "starts_with", "given"
 ]
-Comparable = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
+Comparable = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, max_length=200),
+    WithJsonSchema(
+        {"type": ["string", "number", "boolean"]}
+    ),  # to us all is text; to an editor 8 is a number
+]
 
 _FORMS = ("all", "any", "not", "slot", "caller", "language", "hours")
 

@@ -58,7 +58,8 @@ def test_texts_are_put_on_one_line() -> None:
 def test_the_schema_describes_the_file() -> None:
     schema = json_schema()
     assert schema["$schema"].endswith("2020-12/schema")
-    assert set(schema["required"]) == {"id", "name", "numbers", "timezone", "greeting", "start", "nodes"}
+    assert set(schema["required"]) == {"id", "name", "numbers", "start"}
+    assert schema["anyOf"] == [{"required": ["timezone", "greeting", "nodes"]}, {"required": ["include"]}]
     assert schema["additionalProperties"] is False
     node = next(iter(schema["properties"]["nodes"]["patternProperties"].values()))
     assert set(node["discriminator"]["mapping"]) == set(KINDS)
