@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from callflows.includes import INCLUDE
 from callflows.schema import json_schema
 
 Schema = Mapping[str, Any]
@@ -32,7 +33,10 @@ def _section(title: str, part: Schema) -> str:
         lines += [_line(part["description"]), ""]
     if "enum" in part:
         return "\n".join([*lines, f"One of {_words(part['enum'])}.", ""])
-    needed = [*part.get("required", ()), *next(iter(part.get("anyOf", ())), {}).get("required", ())]
+    needed = set(part.get("required", ())).union(
+        *(each.get("required", ()) for each in part.get("anyOf", ()))
+    )
+    needed -= {INCLUDE}
     lines += ["| key | value | meaning |", "|---|---|---|"]
     for key, value in part.get("properties", {}).items():
         shown = f"**{key}**" if key in needed else key

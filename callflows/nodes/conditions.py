@@ -15,9 +15,10 @@ Operator = Literal[
 Comparable = Annotated[
     str,
     StringConstraints(strip_whitespace=True, max_length=200),
+    # To us all is text; to an editor 8 is a number.
     WithJsonSchema(
-        {"type": ["string", "number", "boolean"]}
-    ),  # to us all is text; to an editor 8 is a number
+        {"anyOf": [{"type": "string", "maxLength": 200}, {"type": "number"}, {"type": "boolean"}]}
+    ),
 ]
 
 _FORMS = ("all", "any", "not", "slot", "caller", "language", "hours")
