@@ -7,10 +7,8 @@ socket appears when the model is loaded. It ends with its parent (standard input
 import argparse
 import asyncio
 import hashlib
-import itertools
 import os
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -20,30 +18,21 @@ import structlog
 import torch
 from sentence_transformers import SentenceTransformer
 
+from memory.embed_queue import MICRO_BATCH_TEXTS, EmbedQueue
 from memory.embed_wire import EmbedReply, EmbedRequest, frame, read_frame
+from memory.errors import EncodingFailed
 
 log = structlog.get_logger()
 
 
-@dataclass(order=True)
-class _Work:
-    """One request in the queue: urgent ones first, then in order of arrival."""
-
-    rank: int
-    number: int
-    texts: list[str] = field(compare=False)
-    done: asyncio.Future[EmbedReply] = field(compare=False)
-
-
 class Worker:
-    """Serves one model, one request at a time, on one thread."""
+    """Serves one model, a micro-batch at a time, on one thread."""
 
     def __init__(self, name: str, model: SentenceTransformer) -> None:
         self._name = name
         self._model = model
         self._dimension = len(model.encode("warm"))  # the property was renamed between releases
-        self._queue: asyncio.PriorityQueue[_Work] = asyncio.PriorityQueue()
-        self._numbers = itertools.count()
+        self._queue: EmbedQueue[list[float]] = EmbedQueue()
 
     async def run(self, socket_path: Path) -> None:
         """Serve until standard input ends."""
@@ -51,38 +40,32 @@ class Worker:
         server = await asyncio.start_unix_server(self._client, str(socket_path))
         log.info("embedding_ready", model=self._name, dimension=self._dimension)
         async with server:
-            encoder = asyncio.create_task(self._encode_forever())
+            encoder = asyncio.create_task(self._queue.serve(self._encode))
             await _parent_gone()
             encoder.cancel()
 
     async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             request = msgspec.msgpack.decode(await read_frame(reader), type=EmbedRequest)
-            done: asyncio.Future[EmbedReply] = asyncio.get_running_loop().create_future()
-            rank = 0 if request.urgent else 1
-            self._queue.put_nowait(_Work(rank, next(self._numbers), request.texts, done))
-            writer.write(frame(await done))
+            writer.write(frame(await self._answer(request)))
             await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError, ValueError, msgspec.MsgspecError) as fault:
             log.warning("embedding_request_dropped", error=type(fault).__name__)
         finally:
             writer.close()
 
-    async def _encode_forever(self) -> None:
-        while True:
-            work = await self._queue.get()
-            reply = await asyncio.to_thread(self._encode, work.texts)
-            if not work.done.done():
-                work.done.set_result(reply)
-
-    def _encode(self, texts: list[str]) -> EmbedReply:
+    async def _answer(self, request: EmbedRequest) -> EmbedReply:
         try:
-            raw = self._model.encode(texts, batch_size=8, show_progress_bar=False, normalize_embeddings=True)
-        except Exception as fault:  # the request's border: one bad text must not end the process
-            log.exception("embedding_failed")
-            return EmbedReply(self._name, self._dimension, error=type(fault).__name__)
-        vectors = np.asarray(raw, dtype=np.float32)
-        return EmbedReply(self._name, self._dimension, vectors.tolist())
+            return EmbedReply(self._name, self._dimension, await self._queue.ask(request))
+        except EncodingFailed as failed:
+            return EmbedReply(self._name, self._dimension, error=str(failed))
+
+    def _encode(self, texts: list[str]) -> list[list[float]]:
+        raw = self._model.encode(
+            texts, batch_size=MICRO_BATCH_TEXTS, show_progress_bar=False, normalize_embeddings=True
+        )
+        vectors: list[list[float]] = np.asarray(raw, dtype=np.float32).tolist()
+        return vectors
 
 
 def load(source: str, cache: Path) -> SentenceTransformer:

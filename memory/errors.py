@@ -43,6 +43,10 @@ class WrongDimension(MemoryFault):
         self.expected = expected
 
 
+class EncodingFailed(MemoryFault):
+    """The embedding model took these texts and failed; the message is the fault's name, never a text."""
+
+
 class EmbeddingNotReady(MemoryFault):
     """The embedding process is configured but gave no answer: the job is tried again later."""
 
