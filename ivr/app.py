@@ -11,6 +11,7 @@ from pathlib import Path
 
 import structlog
 
+from ivr.accounts import account_in, accounts_of
 from ivr.adapters.openai_realtime import RealtimeServer
 from ivr.adapters.outgoing_http import OutgoingHttp
 from ivr.adapters.twilio_rest import TwilioTelephony
@@ -137,13 +138,6 @@ def worker_name() -> str:
     return f"{WORKER_PREFIX}{secrets.token_hex(6)}"
 
 
-def telephony_of(settings: Settings) -> TwilioTelephony:
-    """Control of live calls by REST; without account and token it says so when it is used."""
-    token = settings.twilio_auth_token
-    secret = token.get_secret_value() if token is not None else None
-    return TwilioTelephony(settings.twilio_account_sid, secret, settings.twilio_api_base_url)
-
-
 def prompts_beside(flows: Path) -> Callable[[str], bytes]:
     """Reads the businesses' sound files, whose paths are relative to the flow files' folder."""
     cache, folder = PromptCache(), flows if flows.is_dir() else flows.parent
@@ -184,7 +178,7 @@ class Service:
         self._registry = Registry(
             store,
             book,
-            telephony_of(settings),
+            TwilioTelephony(accounts_of(settings), account_in(store)),
             public_url,
             expect=self._preloading.expect,
             sound=prompts_beside(flow_folder(settings)),

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from callflows.parse import load_folder
+from ivr.accounts import accounts_of
 from ivr.adapters.outgoing_http import OutgoingHttp
 from ivr.adapters.twilio_outward import TwilioOutward
 from ivr.adapters.twilio_recordings import TwilioRecordings
@@ -73,12 +74,7 @@ async def _embedder(stack: AsyncExitStack, settings: Settings, socket: Path | No
 
 def messages(settings: Settings, store: Store, audio: AudioStore) -> Messages:
     """The work on callers' messages."""
-    token, smtp = settings.twilio_auth_token, settings.smtp_url
-    recordings = TwilioRecordings(
-        settings.twilio_account_sid,
-        token.get_secret_value() if token is not None else None,
-        settings.twilio_api_base_url,
-    )
+    smtp, recordings = settings.smtp_url, TwilioRecordings(accounts_of(settings))
     mailer = Mailer(smtp.get_secret_value(), settings.mail_from) if smtp is not None else None
     folder, transcriber = flow_folder(settings), transcriber_of(settings)
     return Messages(store, audio, recordings, lambda: load_folder(folder).businesses, mailer, transcriber)
@@ -86,12 +82,7 @@ def messages(settings: Settings, store: Store, audio: AudioStore) -> Messages:
 
 def orders(settings: Settings, store: Store) -> Orders:
     """The work on what was ordered beside calls."""
-    token = settings.twilio_auth_token
-    outward = TwilioOutward(
-        settings.twilio_account_sid,
-        token.get_secret_value() if token is not None else None,
-        settings.twilio_api_base_url,
-    )
+    outward = TwilioOutward(accounts_of(settings))
     returns = Returns(store, lambda: load_folder(flow_folder(settings)).businesses)
     return Orders(store, outward, settings.public_url or "", returns)
 

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from callflows.parse import FlowBook, load_folder
+from ivr.accounts import accounts_of
 from ivr.adapters.twilio_numbers import AccountNumber, TwilioNumbers
 from ivr.errors import CallthreadError, ConfigError
 from ivr.foundations import flow_folder
@@ -80,12 +81,12 @@ def _missing(numbers: Sequence[AccountNumber], book: FlowBook) -> dict[str, str]
 
 
 def _account(settings: Settings) -> TwilioNumbers:
-    sid, token = settings.twilio_account_sid, settings.twilio_auth_token
-    if sid is None:
+    if settings.twilio_account_sid is None:
         raise ConfigError("TWILIO_ACCOUNT_SID", "is needed for this", "AC0123456789abcdef0123456789abcdef")
-    if token is None:
+    if settings.twilio_auth_token is None:
         raise ConfigError("TWILIO_AUTH_TOKEN", "is needed for this", "the token in Twilio's console")
-    return TwilioNumbers(sid, token.get_secret_value(), settings.twilio_api_base_url)
+    accounts = accounts_of(settings)
+    return TwilioNumbers(accounts, accounts.all()[0])
 
 
 def _public_url(settings: Settings) -> str:

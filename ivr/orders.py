@@ -21,9 +21,11 @@ log = structlog.get_logger()
 class Outward(Protocol):
     """What `ivr.adapters.twilio_outward.TwilioOutward` does."""
 
-    async def send_text(self, to: str, from_: str, body: str) -> str: ...
+    async def send_text(self, to: str, from_: str, body: str, *, account_sid: str = "") -> str: ...
 
-    async def place_call(self, to: str, from_: str, voice_url: str, status_url: str) -> str: ...
+    async def place_call(
+        self, to: str, from_: str, voice_url: str, status_url: str, *, account_sid: str = ""
+    ) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,12 @@ class Orders:
 
     async def _done(self, order: OrderRow) -> str:
         if order.kind == "sms":
-            return await self.outward.send_text(order.to_number, order.from_number, order.body)
+            return await self.outward.send_text(
+                order.to_number, order.from_number, order.body, account_sid=order.account_sid
+            )
         if not self.public_url:
             raise NotDone("nobody can be called back: set IVR_PUBLIC_URL")
         voice, status = f"{self.public_url}{VOICE_PATH}", f"{self.public_url}{STATUS_PATH}"
-        return await self.outward.place_call(order.to_number, order.from_number, voice, status)
+        return await self.outward.place_call(
+            order.to_number, order.from_number, voice, status, account_sid=order.account_sid
+        )

@@ -175,6 +175,7 @@ class Reception:
             grant.to_number,
             parts.book.hash_of(business.id),
             trust=trust_of(grant.caller, is_attested=grant.is_attested),
+            account_sid=grant.account_sid,
         )
         await self._older_is_over(start.call_sid)
         with parts.preloading.live(owner):

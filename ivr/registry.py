@@ -130,12 +130,14 @@ class Registry:
         to_number: str,
         *,
         is_attested: bool = False,
+        account_sid: str = "",
     ) -> OpenResult:
         """See the protocol."""
         async with in_our_terms():
             flow_hash = self._book.hash_of(business_id)
+            trust = trust_of(caller, is_attested=is_attested)
             row = await self._store.open_call(
-                call_sid, business_id, caller, to_number, flow_hash, trust_of(caller, is_attested=is_attested)
+                call_sid, business_id, caller, to_number, flow_hash, trust, account_sid
             )
         if row.status is not CallStatus.ACTIVE:
             return OpenResult.OVER

@@ -54,6 +54,7 @@ class Claim:
         flow: str,
         began_at: datetime | None = None,
         trust: Trust = Trust.NUMBER,
+        account_sid: str = "",
     ) -> None:
         self._store = store
         self._epoch: int | None = None
@@ -63,6 +64,7 @@ class Claim:
         self.to_number = to
         self.flow_hash = flow
         self.trust = trust
+        self.account_sid = account_sid
         self.began_at = began_at or datetime.now(UTC)
 
     @property
@@ -71,7 +73,7 @@ class Claim:
         return self._epoch
 
     @property
-    def call(self) -> tuple[str, str, str | None, str, str, Trust]:
+    def call(self) -> tuple[str, str, str | None, str, str, Trust, str]:
         """The arguments of `Store.open_call`."""
         return (
             self.call_sid,
@@ -80,6 +82,7 @@ class Claim:
             self.to_number,
             self.flow_hash,
             self.trust,
+            self.account_sid,
         )
 
     async def open(self) -> CallRow:

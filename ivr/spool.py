@@ -45,6 +45,7 @@ class StreamHeader(msgspec.Struct, frozen=True):
     began_at: datetime
     """Of a caller who is erased later, nothing said before is written."""
     trust: Trust = Trust.NUMBER
+    account_sid: str = ""
 
 
 class ExchangeLine(msgspec.Struct, frozen=True, tag="exchange"):

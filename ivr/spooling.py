@@ -169,6 +169,7 @@ class SpooledJournal:
             claim.held_epoch,
             claim.began_at,
             claim.trust,
+            claim.account_sid,
         )
 
 
@@ -246,6 +247,7 @@ class Spool:
             header.flow_hash,
             header.began_at,
             header.trust,
+            header.account_sid,
         )
         if not await self._take(claim, header.epoch):
             log.info("spool_file_of_erased_caller")

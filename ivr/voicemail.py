@@ -30,9 +30,9 @@ log = structlog.get_logger()
 class Recordings(Protocol):
     """Recordings in the telephone network's account. Raises: `TelephonyError`."""
 
-    async def fetch(self, recording_sid: str) -> bytes | None: ...
+    async def fetch(self, recording_sid: str, account_sid: str = "") -> bytes | None: ...
 
-    async def delete(self, recording_sid: str) -> None: ...
+    async def delete(self, recording_sid: str, account_sid: str | None = "") -> None: ...
 
 
 class Sender(Protocol):
@@ -57,7 +57,7 @@ class Messages:
         """Raises: `TelephonyError`, `StorageUnavailable`, `MailNotSent`, `NotWritten`: tried again then."""
         message = await self.store.voicemail(call_sid, recording_sid)
         if message is None:  # its caller was erased: nothing of it stays anywhere
-            await self.recordings.delete(recording_sid)
+            await self.recordings.delete(recording_sid, None)
             return
         wav = await self._kept(message)
         if message.told_at is None:
@@ -66,9 +66,9 @@ class Messages:
     async def _kept(self, message: Voicemail) -> bytes:
         """The recording, in our own store and no longer at Twilio."""
         if message.audio_path:
-            await self.recordings.delete(message.recording_sid)
+            await self.recordings.delete(message.recording_sid, message.account_sid)
             return await self.audio.get(message.audio_path) or b""
-        wav = await self.recordings.fetch(message.recording_sid)
+        wav = await self.recordings.fetch(message.recording_sid, message.account_sid)
         if wav is None:
             log.warning("recording_gone", recording_sid=message.recording_sid)
             return b""
@@ -76,7 +76,7 @@ class Messages:
         await self.audio.put(path, wav)
         if not await self.store.save_voicemail_audio(message, path):
             await self.audio.delete(path)
-        await self.recordings.delete(message.recording_sid)
+        await self.recordings.delete(message.recording_sid, message.account_sid)
         return wav
 
     async def _written(self, message: Voicemail, wav: bytes) -> Voicemail:

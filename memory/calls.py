@@ -50,6 +50,8 @@ class CallRow:
     """What the first webhook said of who calls."""
     ended_by: EndedBy | None = None
     """`None`: it goes on, or nobody knows."""
+    account_sid: str = ""
+    """The Twilio account that it came by; empty for the main one."""
 
     @property
     def owner(self) -> Owner:

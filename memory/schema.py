@@ -90,6 +90,9 @@ calls = Table(
     Column("resumed_from", Text),
     Column("ended_by", Text),  # an EndedBy of memory.model; NULL: under way, or nobody knows
     _trust(),
+    Column(
+        "account_sid", Text, nullable=False, server_default=""
+    ),  # Twilio's; empty: nobody said, the main one
     PrimaryKeyConstraint("business_id", "call_sid"),
     UniqueConstraint("call_sid"),
     CheckConstraint("business_id <> ''", name="business"),

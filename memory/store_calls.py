@@ -34,6 +34,7 @@ class CallStore(Database):
         to_number: str,
         flow_hash: str,
         trust: Trust = Trust.NUMBER,
+        account_sid: str = "",
     ) -> CallRow:
         """The call's row, made if this is its first webhook; a repeated webhook changes nothing.
 
@@ -48,6 +49,7 @@ class CallStore(Database):
             to_number=to_number,
             flow_hash=flow_hash,
             trust=int(trust if caller else Trust.NONE),
+            account_sid=account_sid,
         )
         async with self.transaction(business_id) as connection:
             await connection.execute(row.on_conflict_do_nothing(index_elements=["call_sid"]))

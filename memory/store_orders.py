@@ -47,6 +47,8 @@ class OrderRow:
     from_number: str
     due_at: datetime
     status: OrderStatus
+    account_sid: str = ""
+    """The Twilio account that its call came by; empty for the main one."""
 
 
 async def note_orders(connection: AsyncConnection, call_sid: str, snapshot: CallSnapshot) -> None:
@@ -116,6 +118,7 @@ class OrderStore(Database):
                 calls.c.to_number.label("from_number"),
                 orders.c.due_at,
                 orders.c.status,
+                calls.c.account_sid,
             )
             .select_from(orders.join(calls, ours))
             .where(orders.c.order_key == key, calls.c.call_sid == call_sid)

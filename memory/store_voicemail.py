@@ -26,6 +26,8 @@ class Voicemail:
     audio_path: str
     created_at: datetime
     told_at: datetime | None
+    account_sid: str = ""
+    """The Twilio account that its call came by; empty for the main one."""
 
 
 _COLUMNS = (
@@ -39,6 +41,7 @@ _COLUMNS = (
     voicemails.c.audio_path,
     voicemails.c.created_at,
     voicemails.c.told_at,
+    calls.c.account_sid,
 )
 _WITH_CALLER = voicemails.join(
     calls,

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from twilio.base.exceptions import TwilioException, TwilioRestException
 
-from ivr.adapters.twilio_rest import TIMEOUT_S, rest_client
+from ivr.adapters.twilio_accounts import Account, TwilioAccounts
 from ivr.errors import TelephonyError
 
 VOICE_PATH = "/twilio/voice"
@@ -46,8 +46,8 @@ class AccountNumber:
 class TwilioNumbers:
     """All raise `TelephonyError` with what to do."""
 
-    def __init__(self, account_sid: str, auth_token: str, api_base_url: str | None = None) -> None:
-        self._client = rest_client(account_sid, auth_token, api_base_url, TIMEOUT_S)
+    def __init__(self, accounts: TwilioAccounts, account: Account) -> None:
+        self._client = accounts.client(account)
 
     def all(self) -> list[AccountNumber]:
         """The account's numbers, in Twilio's order."""

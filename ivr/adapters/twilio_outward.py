@@ -8,7 +8,7 @@ import requests
 from twilio.base.exceptions import TwilioException, TwilioRestException
 from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnectionError
 
-from ivr.adapters.twilio_rest import TIMEOUT_S, rest_client
+from ivr.adapters.twilio_accounts import TwilioAccounts
 from ivr.errors import TelephonyError
 
 RING_S = 30
@@ -21,29 +21,26 @@ class NotDone(TelephonyError):
 
 
 class TwilioOutward:
-    """Both return Twilio's id of what was made.
+    """Both return Twilio's id of what was made. `account_sid`: whose number `from_` is, empty for the main account.
 
     Raise: `NotDone`; another `TelephonyError` where trying again does not help, or might do it twice.
     """
 
-    def __init__(
-        self,
-        account_sid: str | None,
-        auth_token: str | None,
-        api_base_url: str | None = None,
-        timeout_s: float = TIMEOUT_S,
-    ) -> None:
-        self._client: Any = None
-        if account_sid and auth_token:
-            self._client = rest_client(account_sid, auth_token, api_base_url, timeout_s)
+    def __init__(self, accounts: TwilioAccounts) -> None:
+        self._accounts = accounts
 
-    async def send_text(self, to: str, from_: str, body: str) -> str:
+    async def send_text(self, to: str, from_: str, body: str, *, account_sid: str = "") -> str:
         """Send a text message."""
-        return await self._do(lambda client: client.messages.create(to=to, from_=from_, body=body))
+        return await self._do(
+            account_sid, lambda client: client.messages.create(to=to, from_=from_, body=body)
+        )
 
-    async def place_call(self, to: str, from_: str, voice_url: str, status_url: str) -> str:
+    async def place_call(
+        self, to: str, from_: str, voice_url: str, status_url: str, *, account_sid: str = ""
+    ) -> str:
         """Call a number; when it is answered, by a machine or not, `voice_url` says what follows."""
         return await self._do(
+            account_sid,
             lambda client: client.calls.create(
                 to=to,
                 from_=from_,
@@ -53,14 +50,15 @@ class TwilioOutward:
                 status_callback_method="POST",
                 timeout=RING_S,
                 machine_detection="Enable",
-            )
+            ),
         )
 
-    async def _do(self, work: Callable[[Any], Any]) -> str:
-        if self._client is None:
+    async def _do(self, account_sid: str, work: Callable[[Any], Any]) -> str:
+        account = self._accounts.of(account_sid)
+        if account is None:
             raise NotDone("nothing can be sent: set TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN")
         try:
-            made = await asyncio.to_thread(work, self._client)
+            made = await asyncio.to_thread(work, self._accounts.client(account))
         except TwilioRestException as error:
             told = f"Twilio refused: HTTP {error.status}, error {error.code}"
             if error.status in (TOO_MANY_REQUESTS, UNAVAILABLE):

@@ -1,22 +1,19 @@
 """Control of live calls through Twilio's REST API: `ports.Telephony`, off the event loop."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import structlog
 from twilio.base.exceptions import (
     TwilioException,
     TwilioRestException,
 )
-from twilio.http.http_client import TwilioHttpClient
-from twilio.rest import Client
 
+from ivr.adapters.twilio_accounts import TwilioAccounts
 from ivr.errors import TelephonyError
 from ivr.wire.twiml import TwimlTooLong, inline
 
-TIMEOUT_S = 5.0
 MAX_AT_ONCE = 8
 
 # Twilio's error for changing a call that is not in progress any more: gone, like a 404.
@@ -28,26 +25,9 @@ OVER = frozenset({"completed", "busy", "failed", "no-answer", "canceled"})
 log = structlog.get_logger(__name__)
 
 
-class RebasedHttpClient(TwilioHttpClient):  # type: ignore[misc]  # its base has no types
-    """Twilio's client, sending every request to another scheme and host (tests, regions)."""
-
-    def __init__(self, base_url: str | None, timeout_s: float) -> None:
-        super().__init__(timeout=timeout_s)
-        self._base = urlsplit(base_url) if base_url else None
-
-    def request(self, method: str, url: str, *args: Any, **kwargs: Any) -> Any:
-        """As the library's, elsewhere."""
-        if self._base is not None:
-            parts = urlsplit(url)
-            path = self._base.path.rstrip("/") + parts.path
-            url = urlunsplit((self._base.scheme, self._base.netloc, path, parts.query, ""))
-        return super().request(method, url, *args, **kwargs)
-
-
-def rest_client(account_sid: str, auth_token: str, api_base_url: str | None, timeout_s: float) -> Any:
-    """Twilio's client with an environment of its own: settings are read once, elsewhere."""
-    http = RebasedHttpClient(api_base_url, timeout_s)
-    return Client(account_sid, auth_token, http_client=http, environment={"-": "-"})
+async def main_account(call_sid: str) -> str:
+    """Of a service with one account: every call's."""
+    return ""
 
 
 class TwilioTelephony:
@@ -58,16 +38,11 @@ class TwilioTelephony:
     """
 
     def __init__(
-        self,
-        account_sid: str | None,
-        auth_token: str | None,
-        api_base_url: str | None = None,
-        timeout_s: float = TIMEOUT_S,
+        self, accounts: TwilioAccounts, account_of: Callable[[str], Awaitable[str]] = main_account
     ) -> None:
-        self._client: Any = None
-        if account_sid and auth_token:
-            self._client = rest_client(account_sid, auth_token, api_base_url, timeout_s)
-        self._timeout_s = timeout_s
+        """`account_of`: the AccountSid of a CallSid's call, empty for the main one. May raise `TelephonyError`."""
+        self._accounts = accounts
+        self._account_of = account_of
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
 
     async def hang_up(self, call_sid: str) -> None:
@@ -89,12 +64,15 @@ class TwilioTelephony:
 
     async def _do(self, call_sid: str, action: Callable[[Any], object]) -> object:
         """The action's result; `None` for a call that is gone."""
-        if self._client is None:
+        # Asked in another account than its own, a live call would be taken for one that is gone.
+        account = self._accounts.of(await self._account_of(call_sid) if self._accounts.are_several else "")
+        if account is None:
             raise TelephonyError("live calls cannot be changed: set TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN")
+        client = self._accounts.client(account)
         try:
             # The library's timeout is for each step of a request, this one for all; the thread ends later.
-            async with asyncio.timeout(2 * self._timeout_s), self._slots:
-                return await asyncio.to_thread(lambda: action(self._client.calls(call_sid)))
+            async with asyncio.timeout(2 * self._accounts.timeout_s), self._slots:
+                return await asyncio.to_thread(lambda: action(client.calls(call_sid)))
         except TwilioRestException as error:
             if error.status == 404 or error.code == _CALL_NOT_IN_PROGRESS:
                 log.info("call_already_gone", call_sid=call_sid)

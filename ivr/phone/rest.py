@@ -8,8 +8,8 @@ import base64
 import contextlib
 import hmac
 import socket
-from collections.abc import Awaitable, Callable, Iterator
-from types import TracebackType
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from types import MappingProxyType, TracebackType
 from typing import Protocol, Self
 
 import uvicorn
@@ -52,7 +52,11 @@ class _Refusal(Exception):
 
 
 class FakeTwilioRest:
-    """`async with FakeTwilioRest(auth_token=…) as rest`: serves until the block ends."""
+    """`async with FakeTwilioRest(auth_token=…) as rest`: serves until the block ends.
+
+    `subaccounts`: auth tokens by AccountSid. Each account is reached with its own credentials or the main one's, and
+    knows its own calls and recordings only, as Twilio's does.
+    """
 
     def __init__(
         self,
@@ -61,10 +65,11 @@ class FakeTwilioRest:
         account_sid: str = DEFAULT_ACCOUNT_SID,
         host: str = "127.0.0.1",
         port: int = 0,
+        subaccounts: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.account_sid = account_sid
-        self._auth_token = auth_token
-        self._calls: dict[str, LiveCall] = {}
+        self._tokens = {account_sid: auth_token, **subaccounts}
+        self._calls: dict[tuple[str, str], LiveCall] = {}
         self._host = host
         self._port = port
         self._socket: socket.socket | None = None
@@ -81,10 +86,14 @@ class FakeTwilioRest:
         self.requests: list[tuple[str, RestUpdate]] = []
         self.made: list[dict[str, str]] = []
         """The forms by which calls and messages were made, in order."""
+        self.made_in: list[str] = []
+        """The accounts that they were made in."""
         self.refusals: list[tuple[int, int]] = []
         """Statuses, with Twilio's codes, that the next attempts to make something are answered with."""
         self.recordings: dict[str, bytes] = {}
         """What can be fetched, as WAV files, by RecordingSid; deleted ones are gone from here."""
+        self.recorded_in: dict[str, str] = {}
+        """The accounts, by RecordingSid, of recordings that are not in the main one."""
 
     @property
     def base_url(self) -> str:
@@ -98,9 +107,9 @@ class FakeTwilioRest:
         """Where recordings are."""
         return f"{self.base_url}/2010-04-01/Accounts/{self.account_sid}/Recordings"
 
-    def register(self, call: LiveCall) -> None:
-        """Make a call known; it stays known, as ended, once it is over."""
-        self._calls[call.call_sid] = call
+    def register(self, call: LiveCall, account_sid: str = "") -> None:
+        """Make a call of an account known; it stays known, as ended, once it is over."""
+        self._calls[account_sid or self.account_sid, call.call_sid] = call
 
     async def __aenter__(self) -> Self:
         self._socket = socket.create_server((self._host, self._port))
@@ -117,7 +126,7 @@ class FakeTwilioRest:
             await self._serving
 
     async def _show(self, request: Request) -> Response:
-        return JSONResponse(self._describe(self._call(request)))
+        return JSONResponse(_describe(request, self._call(request)))
 
     async def _update(self, request: Request) -> Response:
         call = self._call(request)
@@ -132,7 +141,7 @@ class FakeTwilioRest:
         self.requests.append((call.call_sid, update))
         if not call.update(update):
             raise _Refusal(404, 20_404, "The requested call is over")
-        return JSONResponse(self._describe(call))
+        return JSONResponse(_describe(request, call))
 
     def _make(self, prefix: str) -> Callable[[Request], Awaitable[Response]]:
         async def make(request: Request) -> Response:
@@ -142,6 +151,7 @@ class FakeTwilioRest:
                 raise _Refusal(status, code, "refused")
             form = await request.form()
             self.made.append({name: str(value) for name, value in form.items()})
+            self.made_in.append(_account(request))
             return JSONResponse(
                 {"sid": f"{prefix}{len(self.made):032x}", "status": "queued"}, status_code=201
             )
@@ -151,7 +161,7 @@ class FakeTwilioRest:
     async def _recording(self, request: Request) -> Response:
         self._authenticate(request)
         sid, _, kind = request.path_params["file"].partition(".")
-        if sid not in self.recordings or request.path_params["account"] != self.account_sid:
+        if sid not in self.recordings or _account(request) != self.recorded_in.get(sid, self.account_sid):
             raise _Refusal(404, 20_404, "The requested resource was not found")
         if request.method == "DELETE":
             del self.recordings[sid]
@@ -164,26 +174,39 @@ class FakeTwilioRest:
     def _call(self, request: Request) -> LiveCall:
         """The call a request is about. Raises _Refusal: wrong credentials, no such call."""
         self._authenticate(request)
-        call = self._calls.get(request.path_params["call"])
-        if call is None or request.path_params["account"] != self.account_sid:
+        call = self._calls.get((_account(request), request.path_params["call"]))
+        if call is None:
             raise _Refusal(404, 20_404, "The requested resource was not found")
         return call
 
     def _authenticate(self, request: Request) -> None:
-        expected = base64.b64encode(f"{self.account_sid}:{self._auth_token}".encode()).decode()
-        given = request.headers.get("Authorization", "")
-        if not hmac.compare_digest(given.encode(), f"Basic {expected}".encode()):
+        account, given = _account(request), request.headers.get("Authorization", "").encode()
+        may = [
+            _basic(sid, self._tokens[sid]) for sid in (self.account_sid, account) if account in self._tokens
+        ]
+        if not any(hmac.compare_digest(given, each) for each in may):
             raise _Refusal(401, 20_003, "Authenticate")
 
-    def _describe(self, call: LiveCall) -> dict[str, str]:
-        return {
-            "sid": call.call_sid,
-            "account_sid": self.account_sid,
-            "status": call.status,
-            "direction": "inbound",
-            "api_version": "2010-04-01",
-            "uri": f"/2010-04-01/Accounts/{self.account_sid}/Calls/{call.call_sid}.json",
-        }
+
+def _account(request: Request) -> str:
+    """The AccountSid that a request names in its path."""
+    return str(request.path_params["account"])
+
+
+def _basic(user: str, password: str) -> bytes:
+    return b"Basic " + base64.b64encode(f"{user}:{password}".encode())
+
+
+def _describe(request: Request, call: LiveCall) -> dict[str, str]:
+    account = _account(request)
+    return {
+        "sid": call.call_sid,
+        "account_sid": account,
+        "status": call.status,
+        "direction": "inbound",
+        "api_version": "2010-04-01",
+        "uri": f"/2010-04-01/Accounts/{account}/Calls/{call.call_sid}.json",
+    }
 
 
 def _check(update: RestUpdate) -> None:

@@ -244,6 +244,7 @@ class CallRegistry(Protocol):
         to_number: str,
         *,
         is_attested: bool = False,
+        account_sid: str = "",
     ) -> OpenResult:
         """Create the call or find it: the webhook may come twice."""
         ...

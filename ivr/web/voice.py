@@ -178,7 +178,12 @@ class VoiceRoutes:
         caller = caller_of(hook.from_, hook.stir, hook.to)
         opened: OpenResult | None = await self._ask(
             deps.calls.open_call(
-                hook.call_sid, business.id, caller, hook.to, is_attested=is_attested(hook.stir, caller)
+                hook.call_sid,
+                business.id,
+                caller,
+                hook.to,
+                is_attested=is_attested(hook.stir, caller),
+                account_sid=hook.account_sid,
             ),
             None,
         )

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from callflows.parse import load_folder
+from ivr.adapters.twilio_accounts import TwilioAccounts
 from ivr.adapters.twilio_outward import TwilioOutward
 from ivr.orders import Orders
 from ivr.phone.machine import Caller
@@ -221,7 +222,7 @@ async def who_was_cut_off_is_called_back_and_goes_on(place: Place) -> None:
         dropped = await world.ended(first.call_sid)
         assert (dropped.status, dropped.ended_by) == (CallStatus.DROPPED, EndedBy.TWILIO)
         businesses = load_folder(place.folder / "flows").businesses
-        outward = TwilioOutward(rest.account_sid, TOKEN, rest.base_url)
+        outward = TwilioOutward(TwilioAccounts(rest.account_sid, TOKEN, rest.base_url))
         jobs = Orders(world.store, outward, PUBLIC, Returns(world.store, lambda: businesses))
         for _ in range(2):
             await jobs.carry_out(first.call_sid, return_key(first.call_sid))

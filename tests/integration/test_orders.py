@@ -8,6 +8,7 @@ import pytest
 from callflows.engine import FlowState
 from callflows.orders import NEVER_CALLED_BACK, CalledBack, Order
 from callflows.parse import parse_text
+from ivr.adapters.twilio_accounts import TwilioAccounts
 from ivr.adapters.twilio_outward import NotDone, TwilioOutward
 from ivr.core.setup import snapshot_of
 from ivr.core.speaking import SpeedState
@@ -48,7 +49,8 @@ async def ordered(store: Store, call_sid: str, *orders: Order) -> None:
 
 def work(store: Store, rest: FakeTwilioRest, token: str = "token") -> Orders:
     """The job's."""
-    return Orders(store, TwilioOutward(rest.account_sid, token, rest.base_url), PUBLIC, Returns(store, dict))
+    outward = TwilioOutward(TwilioAccounts(rest.account_sid, token, rest.base_url))
+    return Orders(store, outward, PUBLIC, Returns(store, dict))
 
 
 async def status(store: Store, call_sid: str, key: str) -> OrderStatus | None:
@@ -142,7 +144,7 @@ async def test_what_may_have_been_done_is_not_tried_again(store: Store) -> None:
     await ordered(store, "CA1", TEXT)
     server = await asyncio.start_server(hang, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    doing = Orders(store, TwilioOutward("AC1", "token", url), PUBLIC, Returns(store, dict))
+    doing = Orders(store, TwilioOutward(TwilioAccounts("AC1", "token", url)), PUBLIC, Returns(store, dict))
     await doing.carry_out("CA1", "key1")
     server.close()
     await server.wait_closed()
@@ -152,15 +154,21 @@ async def test_what_may_have_been_done_is_not_tried_again(store: Store) -> None:
 async def test_without_twilio_or_an_address_it_waits(store: Store) -> None:
     await ordered(store, "CA1", TEXT, BACK)
     with pytest.raises(NotDone, match="set TWILIO_ACCOUNT_SID"):
-        await Orders(store, TwilioOutward(None, None), PUBLIC, Returns(store, dict)).carry_out("CA1", "key1")
+        await Orders(
+            store, TwilioOutward(TwilioAccounts(None, None)), PUBLIC, Returns(store, dict)
+        ).carry_out("CA1", "key1")
     with pytest.raises(NotDone, match="cannot be reached"):
-        nowhere = TwilioOutward("AC1", "token", "http://127.0.0.1:9")
+        nowhere = TwilioOutward(TwilioAccounts("AC1", "token", "http://127.0.0.1:9"))
         await Orders(store, nowhere, PUBLIC, Returns(store, dict)).carry_out("CA1", "key1")
     with pytest.raises(NotDone, match="set IVR_PUBLIC_URL"):
-        await Orders(store, TwilioOutward(None, None), "", Returns(store, dict)).carry_out("CA1", "key2")
+        await Orders(store, TwilioOutward(TwilioAccounts(None, None)), "", Returns(store, dict)).carry_out(
+            "CA1", "key2"
+        )
     with pytest.raises(TelephonyError):
         async with FakeTwilioRest(auth_token="token") as rest:
-            await TwilioOutward(rest.account_sid, "another", rest.base_url).send_text(CALLER, SHOP, "Hello.")
+            await TwilioOutward(TwilioAccounts(rest.account_sid, "another", rest.base_url)).send_text(
+                CALLER, SHOP, "Hello."
+            )
 
 
 async def test_who_is_erased_is_neither_written_to_nor_called(store: Store) -> None:

@@ -10,6 +10,7 @@ import pytest
 from callflows.engine import FlowState
 from callflows.model import Business
 from callflows.parse import parse_text
+from ivr.adapters.twilio_accounts import TwilioAccounts
 from ivr.adapters.twilio_outward import TwilioOutward
 from ivr.core.setup import snapshot_of
 from ivr.core.speaking import SpeedState
@@ -66,7 +67,7 @@ def returns(store: Store, business: Business = ALWAYS) -> Returns:
 
 
 def work(store: Store, rest: FakeTwilioRest, business: Business = ALWAYS) -> Orders:
-    outward = TwilioOutward(rest.account_sid, "token", rest.base_url)
+    outward = TwilioOutward(TwilioAccounts(rest.account_sid, "token", rest.base_url))
     return Orders(store, outward, PUBLIC, returns(store, business))
 
 

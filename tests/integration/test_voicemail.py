@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from callflows.parse import parse_text
+from ivr.adapters.twilio_accounts import TwilioAccounts
 from ivr.adapters.twilio_recordings import TwilioRecordings
 from ivr.errors import CallthreadError, TelephonyError
 from ivr.mail import Mailer, MailNotSent
@@ -42,7 +43,7 @@ def messages(store: Store, folder: Path, rest: FakeTwilioRest, mail: MailServer 
     return Messages(
         store,
         AudioStore(f"file://{folder}"),
-        TwilioRecordings(rest.account_sid, "token", rest.base_url),
+        TwilioRecordings(TwilioAccounts(rest.account_sid, "token", rest.base_url)),
         lambda: {"help": BUSINESS},
         Mailer(mail.url, "calls@example.com") if mail is not None else None,
     )
@@ -202,15 +203,15 @@ async def test_what_fails_is_tried_again(store: Store, tmp_path: Path) -> None:
         mail.refuses = False
         await work.deliver("CA1", "RE1")
         assert len(mail.mails) == 1
-        refused = TwilioRecordings(rest.account_sid, "another token", rest.base_url)
+        refused = TwilioRecordings(TwilioAccounts(rest.account_sid, "another token", rest.base_url))
         with pytest.raises(TelephonyError, match="HTTP 401"):
             await refused.fetch("RE2")
         with pytest.raises(TelephonyError, match="HTTP 401"):
             await refused.delete("RE2")
     with pytest.raises(TelephonyError, match="set TWILIO_ACCOUNT_SID"):
-        await TwilioRecordings(None, None).fetch("RE1")
+        await TwilioRecordings(TwilioAccounts(None, None)).fetch("RE1")
     with pytest.raises(TelephonyError, match="cannot be reached"):
-        await TwilioRecordings("AC1", "token", "http://127.0.0.1:9").fetch("RE1")
+        await TwilioRecordings(TwilioAccounts("AC1", "token", "http://127.0.0.1:9")).fetch("RE1")
 
 
 async def test_a_caller_who_is_erased_leaves_no_message_anywhere(

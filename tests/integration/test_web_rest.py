@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from ivr.adapters.twilio_accounts import TwilioAccounts
 from ivr.adapters.twilio_rest import MAX_AT_ONCE, TwilioTelephony
 from ivr.errors import TelephonyError
 from ivr.wire import twiml
@@ -54,7 +55,7 @@ async def api() -> AsyncIterator[tuple[Api, str]]:
 
 async def test_calls_are_ended_and_updated() -> None:
     async with api() as (server, url):
-        telephony = TwilioTelephony(ACCOUNT, "tok", url)
+        telephony = TwilioTelephony(TwilioAccounts(ACCOUNT, "tok", url))
         await telephony.hang_up("CA1")
         await telephony.update("CA2", twiml.say_and_redirect("Bye", "https://a.test/c"))
     path = f"/base/2010-04-01/Accounts/{ACCOUNT}/Calls/"
@@ -68,7 +69,7 @@ async def test_calls_are_ended_and_updated() -> None:
 async def test_a_call_that_is_gone_is_no_error(status: int, code: int) -> None:
     async with api() as (server, url):
         server.status, server.code = status, code
-        await TwilioTelephony(ACCOUNT, "tok", url).hang_up("CA1")
+        await TwilioTelephony(TwilioAccounts(ACCOUNT, "tok", url)).hang_up("CA1")
     assert len(server.asked) == 1
 
 
@@ -77,14 +78,14 @@ async def test_every_other_refusal_is_a_telephony_error(status: int, code: int) 
     async with api() as (server, url):
         server.status, server.code = status, code
         with pytest.raises(TelephonyError, match=str(status)):
-            await TwilioTelephony(ACCOUNT, "tok", url).hang_up("CA1")
+            await TwilioTelephony(TwilioAccounts(ACCOUNT, "tok", url)).hang_up("CA1")
 
 
 async def test_an_api_that_is_not_there_is_a_telephony_error() -> None:
     async with api() as (_, url):
         pass
     with pytest.raises(TelephonyError) as caught:
-        await TwilioTelephony(ACCOUNT, "hush", url).hang_up("CA1")
+        await TwilioTelephony(TwilioAccounts(ACCOUNT, "hush", url)).hang_up("CA1")
     assert "hush" not in str(caught.value)
 
 
@@ -92,13 +93,13 @@ async def test_an_api_that_does_not_answer_is_not_waited_for_and_does_not_stop_t
     async with api() as (server, url):
         server.hold = asyncio.Event()
         with pytest.raises(TelephonyError):  # the server answers on this same loop
-            await TwilioTelephony(ACCOUNT, "tok", url, timeout_s=0.1).hang_up("CA1")
+            await TwilioTelephony(TwilioAccounts(ACCOUNT, "tok", url, timeout_s=0.1)).hang_up("CA1")
         server.hold.set()
 
 
 async def test_requests_at_once_are_bounded() -> None:
     async with api() as (server, url):
-        telephony = TwilioTelephony(ACCOUNT, "tok", url)
+        telephony = TwilioTelephony(TwilioAccounts(ACCOUNT, "tok", url))
         await asyncio.gather(*(telephony.hang_up(f"CA{n}") for n in range(3 * MAX_AT_ONCE)))
     assert len(server.asked) == 3 * MAX_AT_ONCE
     assert server.most_at_once <= MAX_AT_ONCE
@@ -111,11 +112,13 @@ async def test_without_an_account_it_says_what_is_missing(
     monkeypatch.setenv("TWILIO_ACCOUNT_SID", "ACx")  # settings decide, not what the library finds
     monkeypatch.setenv("TWILIO_AUTH_TOKEN", "x")
     with pytest.raises(TelephonyError, match="TWILIO_ACCOUNT_SID"):
-        await TwilioTelephony(sid, token).hang_up("CA1")
+        await TwilioTelephony(TwilioAccounts(sid, token)).hang_up("CA1")
 
 
 async def test_b063_twiml_too_long_for_an_update_is_not_sent() -> None:
     async with api() as (server, url):
         with pytest.raises(TelephonyError, match="too long"):
-            await TwilioTelephony(ACCOUNT, "tok", url).update("CA1", twiml.say_and_hang_up("x" * 4000))
+            await TwilioTelephony(TwilioAccounts(ACCOUNT, "tok", url)).update(
+                "CA1", twiml.say_and_hang_up("x" * 4000)
+            )
     assert server.asked == []

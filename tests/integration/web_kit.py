@@ -150,6 +150,7 @@ class Registry:
         to_number: str,
         *,
         is_attested: bool = False,
+        account_sid: str = "",
     ) -> OpenResult:
         await self._come()
         self.opened.append((call_sid, business_id, caller, to_number))
