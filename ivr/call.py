@@ -16,33 +16,18 @@ from ivr.audio.outbound import Outbound
 from ivr.core import commands as do
 from ivr.core import events as ev
 from ivr.core.session import CallCore
-from ivr.errors import CallTakenOver, ModelUnavailable, ModelUnsuitable, StorageUnavailable
+from ivr.errors import ModelUnavailable, ModelUnsuitable
 from ivr.ports import Bill, CallerLink, Clock, FreeOfCharge, Journal, ModelLink, Recall, Speech, Tools
 from ivr.recorded import Recorded, no_prompts
-from memory.model import Charge, Exchange, Window
+from ivr.writing import JournalWriter
+from memory.model import Charge, Window
 
 RECALL_TIMEOUT_S = 1.2
-JOURNAL_TIMEOUT_S = 120.0
-"""How long after the end of a call its last writes are tried."""
-JOURNAL_RETRY_S = 0.5
 GOING_AWAY = 1001
 LINE_WAITS_S = 2.0
 """How long the line stays open for the last writes."""
 
 log = structlog.get_logger()
-
-Write = Callable[[], Coroutine[Any, Any, None]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Pay:
-    """The one `Write` that another stream does not make void."""
-
-    journal: Journal
-    charge: Charge
-
-    def __call__(self) -> Coroutine[Any, Any, None]:
-        return self.journal.charge(self.charge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +96,8 @@ class Call:
         self._speaking_id = ""
         self._recorded = Recorded(self.receive, self._ask_model, self._spoken)
         self._model: ModelLink | None = None
-        self._writes: asyncio.Queue[Write | None] = asyncio.Queue()
+        self._writer = JournalWriter(around.journal, around.clock, lambda: self._finish(CallEnd(None)))
         self._ended: asyncio.Future[CallEnd] = asyncio.get_running_loop().create_future()
-        self._ended_ms: float | None = None
         self._transfer_to: do.TransferCall | None = None
         self._used: set[str] = set()
         """Keys of tools that were used here: each counts once."""
@@ -171,13 +155,13 @@ class Call:
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
-                journal = group.create_task(self._write_journal())
+                journal = group.create_task(self._writer.run())
                 media = group.create_task(self._carry_media())
                 end = await self._ended
                 media.cancel()
                 self._around.on_end(end)
                 self._charge(self._around.bill.close())
-                self._writes.put_nowait(None)
+                self._writer.close()
                 # Twilio asks what is next as soon as the line is closed, so the end is written first; but nobody
                 # is kept in silence for a database that is down.
                 await asyncio.wait({journal}, timeout=LINE_WAITS_S)
@@ -314,7 +298,7 @@ class Call:
             self._spawn(self._use(order))
 
     def _set_hours(self, order: do.SetHours) -> None:
-        self._writes.put_nowait(lambda: self._around.set_hours(order))
+        self._writer.other(lambda: self._around.set_hours(order))
 
     def _check_pin(self, order: do.CheckPin) -> None:
         self._spawn(self._check(order))
@@ -334,28 +318,24 @@ class Call:
     # -- the journal, and the end ---------------------------------------------------------------------------------
 
     def _commit(self, command: do.CommitExchange) -> None:
-        self._writes.put_nowait(lambda: self._accept(command.exchange))
-
-    async def _accept(self, exchange: Exchange) -> None:
-        await self._around.journal.commit_exchange(exchange)
-        log.info("exchange_accepted", exchange_no=exchange.exchange_no)
+        self._writer.exchange(command.exchange)
 
     def _charge(self, due: tuple[Charge, ...]) -> None:
         for charge in due:
-            self._writes.put_nowait(_Pay(self._around.journal, charge))
+            self._writer.charge(charge)
             self._around.on_charge(charge)
 
     def _spoken(self, audio_ms: float) -> None:
         self._charge(self._around.bill.spoken(audio_ms))
 
     def _save(self, command: do.SaveSnapshot) -> None:
-        self._writes.put_nowait(lambda: self._around.journal.save_snapshot(command.snapshot))
+        self._writer.snapshot(command.snapshot)
 
     def _transfer(self, command: do.TransferCall) -> None:
         self._transfer_to = command
 
     def _end_call(self, command: do.EndCall) -> None:
-        self._writes.put_nowait(lambda: self._around.journal.end(command.reason, command.by))
+        self._writer.end(command.reason, command.by)
         left = self._transfer_to
         self._finish(CallEnd(command.reason, command.say, left.target if left is not None else "", left))
 
@@ -364,36 +344,5 @@ class Call:
 
     def _finish(self, end: CallEnd) -> None:
         if not self._ended.done():
-            self._ended_ms = self._around.clock.now_ms()
+            self._writer.ended()
             self._ended.set_result(end)
-
-    async def _write_journal(self) -> None:
-        """Writes in order, each until it is accepted: for as long as the call lasts there is time."""
-        is_ours = True
-        while (write := await self._writes.get()) is not None:
-            if not is_ours and not isinstance(write, _Pay):
-                continue
-            try:
-                await self._write(write)
-            except CallTakenOver:
-                log.info("call_taken_over")
-                is_ours = False
-                self._finish(CallEnd(None))
-
-    async def _write(self, write: Write) -> None:
-        is_new = True
-        while True:
-            try:
-                return await write()
-            except StorageUnavailable:
-                if self._is_too_late():
-                    log.exception("journal_lost")
-                    return
-                if is_new:
-                    log.warning("journal_waits")
-                is_new = False
-                await asyncio.sleep(JOURNAL_RETRY_S)
-
-    def _is_too_late(self) -> bool:
-        ended_ms = self._ended_ms
-        return ended_ms is not None and self._around.clock.now_ms() - ended_ms > JOURNAL_TIMEOUT_S * 1_000

@@ -35,8 +35,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "ivr.errors",
         "ivr.observe",
         "ivr.recorded",
+        "ivr.writing",
         "memory.model",
     ),
+    "ivr.writing": ("ivr.core.commands", "ivr.ports", "ivr.errors", "memory.model"),
     "ivr.recorded": ("ivr.core", "ivr.ports", "ivr.audio", "ivr.errors"),
     "ivr.pacing": (),
     "ivr.web": (

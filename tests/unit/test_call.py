@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 import pytest
 
 from callflows.parse import parse_text
-from ivr.call import JOURNAL_TIMEOUT_S, CallEnd
+from ivr.call import CallEnd
 from ivr.core import commands as do
 from ivr.core import events as ev
 from ivr.errors import CallTakenOver, ModelUnavailable, ModelUnsuitable, StorageUnavailable
+from ivr.writing import JOURNAL_TIMEOUT_S
 from memory.model import CallSnapshot, Charge, ChargeKind, Window
 from tests.unit.core.call_rig import FakeModel, Rig, converted, in_frames, play, tone
 from tests.unit.core.harness import clinic
