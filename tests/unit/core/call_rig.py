@@ -97,6 +97,7 @@ class FakeModel:
         self.incoming: asyncio.Queue[ev.ModelEvent | ev.ReplyPcm | Exception | None] = asyncio.Queue()
         self.sent: list[do.ModelCommand] = []
         self.heard: list[bytes] = []
+        self.on_heard: Callable[[], None] = lambda: None
         self.config: do.SessionConfig | None = None
         self.closed = 0
 
@@ -117,6 +118,7 @@ class FakeModel:
 
     def hear(self, pcm24k: bytes) -> None:
         self.heard.append(pcm24k)
+        self.on_heard()
 
     def send(self, command: do.ModelCommand) -> None:
         self.sent.append(command)
@@ -184,15 +186,16 @@ class FakeRecall:
 
 
 class FakeTools:
-    """Answers after a second; `used` are the keys, in order."""
+    """Answers after a second, or `takes_s`; `used` are the keys, in order."""
 
     def __init__(self) -> None:
         self.used: list[str] = []
         self.body: object = {}
+        self.takes_s = 1.0
 
     async def use(self, order: do.UseTool) -> ev.ToolAnswered:
         self.used.append(order.key)
-        await asyncio.sleep(1)
+        await asyncio.sleep(self.takes_s)
         return ev.ToolAnswered(order.key, self.body)
 
 
