@@ -82,9 +82,11 @@ def _unused_targets(business: Business) -> Iterator[_Said]:
     for node in business.nodes.values():
         used.update(business.allowed_transfers(node) if isinstance(node, Talk) else ())
     used.update(name for rota in business.rotas.values() for name in rota.people())
-    used.update(name for name in (business.operator, *(e.transfer for e in business.emergency)) if name)
+    ways_out = [business.operator, *(each.transfer for each in business.emergency)]
+    ways_out += [part.transfer for part in (business.on_model_down, business.on_busy)]
+    used.update(name for name in (*ways_out, business.spending.transfer) if name)
     for name in business.transfers:
-        if name not in used and name not in (business.on_model_down.transfer, business.spending.transfer):
+        if name not in used:
             yield ("transfers", name), f"no node transfers to `{name}`", "allow it in a node, or take it out"
 
 
@@ -126,6 +128,12 @@ def _language(business: Business) -> Iterator[_Said]:
     unknown = [each for each in (business.language, *business.languages) if not is_known(each)]
     if not is_known(business.language) and business.resume.greeting != "never" and not business.resume.say:
         yield ("resume",), "callers are welcomed back in English", "give `resume: say:` in your language"
+    if business.language in unknown and not business.on_busy.say:
+        yield (
+            ("on_busy",),
+            "that all lines are busy is told in English",
+            "give `on_busy: say:` in your language",
+        )
     if unknown and not business.on_model_down.say:
         message = f"a failure is told in English to callers in {', '.join(unknown)}"
         yield ("on_model_down",), message, "give `on_model_down: say:` in that language"

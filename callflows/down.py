@@ -1,10 +1,10 @@
-"""What callers hear while the speech model is in trouble, and once there is none."""
+"""What callers hear while the speech model is in trouble, once there is none, and when there is no room."""
 
 from pydantic import Field
 
 from callflows.fields import Name
 from callflows.part import Part
-from callflows.stock import MODEL_IS_DOWN, ONE_MOMENT, phrase
+from callflows.stock import LINES_BUSY, MODEL_IS_DOWN, ONE_MOMENT, phrase
 from callflows.texts import FixedTexts, text_in
 
 
@@ -38,3 +38,18 @@ class ModelDown(Part):
     def filler_in(self, language: str) -> str:
         """The filler in the language that the call is in."""
         return text_in(self.filler, language) or phrase(ONE_MOMENT, language)
+
+
+class Busy(Part):
+    """What a caller hears, by the telephone network's own voice, whom we have no room for."""
+
+    say: FixedTexts = Field(
+        {}, description="Said first; left out, that all lines are busy and to call again."
+    )
+    transfer: Name | None = Field(
+        None, description="The target to connect the caller to then; hung up on when left out."
+    )
+
+    def say_in(self, language: str) -> str:
+        """What is said first."""
+        return text_in(self.say, language) or phrase(LINES_BUSY, language)

@@ -6,7 +6,7 @@ from typing import Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from callflows.down import ModelDown
+from callflows.down import Busy, ModelDown
 from callflows.fields import (
     Fact,
     Language,
@@ -166,6 +166,7 @@ class Business(Part):
         description="How many days after a call what was said is kept. Left out: until `ivr callers forget`.",
     )
     on_model_down: ModelDown = ModelDown()
+    on_busy: Busy = Busy()
     start: Name
     flows: dict[Name, SubFlow] = Field(
         {}, max_length=50, description="Groups of nodes that nodes of type flow go through."
@@ -202,7 +203,7 @@ class Business(Part):
     def _names_lead_somewhere(self) -> Self:
         self._tools_that_verify()
         targets, links = referred(self.nodes)
-        named = (self.on_model_down.transfer, self.spending.transfer, self.operator)
+        named = (self.on_model_down.transfer, self.on_busy.transfer, self.spending.transfer, self.operator)
         targets |= {name for name in named if name is not None}
         targets |= {name for rota in self.rotas.values() for name in rota.people()}
         targets |= {each.transfer for each in self.emergency if each.transfer is not None}

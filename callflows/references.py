@@ -23,10 +23,13 @@ ENTRIES: tuple[Path, ...] = (("start",), ("on_model_down", "keys"))
 _SAID_ANYWHERE: tuple[Pattern, ...] = (
     *(("tools", "*", "say"), ("transfers", "*", "say"), ("emergency", "*", "say"), ("callers", "say")),
     *(("on_model_down", each) for each in ("say", "voicemail", "filler")),
-    ("spending", "say"),
+    *((part, "say") for part in ("spending", "on_busy")),
 )
 """Where texts by language stand outside the nodes."""
-_NAMED_TARGETS: tuple[Path, ...] = (("on_model_down", "transfer"), ("spending", "transfer"), ("operator",))
+_NAMED_TARGETS: tuple[Path, ...] = (
+    *((part, "transfer") for part in ("on_model_down", "on_busy", "spending")),
+    ("operator",),
+)
 
 
 def reference_faults(document: Document, *, is_whole: bool = True) -> list[FlowFault]:

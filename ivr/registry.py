@@ -13,7 +13,7 @@ from callflows import engine
 from callflows.engine import Came, FlowState, language
 from callflows.model import Business
 from callflows.state import STATE_VERSION
-from callflows.stock import LINES_BUSY, NOT_REACHED, phrase
+from callflows.stock import NOT_REACHED, phrase
 from ivr import bykeys, lines
 from ivr.begun import as_begun
 from ivr.call import CallEnd
@@ -72,16 +72,21 @@ class Businesses:
 
 def info_of(business: Business) -> BusinessInfo:
     """What the web part says in this business's name."""
-    down = business.on_model_down
-    target = business.transfers.get(down.transfer) if down.transfer else None
+    down, busy = business.on_model_down, business.on_busy
+
+    def number_of(name: str | None) -> str | None:
+        return business.transfers[name].number if name else None
+
     return BusinessInfo(
         business.id,
         business.name,
         language=business.language,
-        busy_say=phrase(LINES_BUSY, business.language),
+        busy_say=busy.say_in(business.language),
+        busy_number=number_of(busy.transfer),
+        blocked=frozenset(business.callers.blocked),
         down_say=down.say_in(business.language),
         not_reached_say=phrase(NOT_REACHED, business.language),
-        down_number=target.number if target else None,
+        down_number=number_of(down.transfer),
     )
 
 

@@ -23,6 +23,10 @@ class BusinessInfo:
     name: str
     language: str = "en-US"
     busy_say: str = "All our lines are busy at the moment. Please call again in a few minutes."
+    busy_number: str | None = None
+    """Where to connect whom we have no room for."""
+    blocked: frozenset[str] = frozenset()
+    """Numbers that are connected with nobody."""
     down_say: str = "We are sorry, we cannot take your call right now. Please call again later."
     down_number: str | None = None
     """Where to connect the caller when nothing of ours works."""

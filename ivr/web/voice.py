@@ -155,14 +155,8 @@ class VoiceRoutes:
         if business is None:
             return twiml.say_and_hang_up(NOBODY_KNOWS)
         # A dial that was itself the answer to a failed dial would ring the same telephone for ever.
-        if business.down_number and not hook.dial_status:
-            return twiml.dial(
-                business.down_number,
-                hook.origin.http_base + TRANSFERRED_PATH,
-                say=business.down_say,
-                language=business.language,
-            )
-        return twiml.say_and_hang_up(business.down_say, business.language)
+        number = None if hook.dial_status else business.down_number
+        return self._out_of_here(hook, business, business.down_say, number)
 
     # -- the answers -------------------------------------------------------------------------------------------
 
@@ -172,9 +166,9 @@ class VoiceRoutes:
             log.info("machine_answered")
             return twiml.hang_up()
         if deps.draining():
-            return self._busy("draining", business)
+            return self._busy("draining", hook, business)
         if not deps.slots.reserve(hook.call_sid, deps.now()):
-            return self._busy("limit", business)
+            return self._busy("limit", hook, business)
         caller = caller_of(hook.from_, hook.stir, hook.to)
         opened: OpenResult | None = await self._ask(
             deps.calls.open_call(
@@ -295,10 +289,18 @@ class VoiceRoutes:
             return twiml.wait_and_redirect(self._deps.pause_s(), self._continue_url(hook, waiting))
         return self._stream(hook, business, say)
 
-    def _busy(self, reason: str, business: BusinessInfo) -> str:
+    def _busy(self, reason: str, hook: Webhook, business: BusinessInfo) -> str:
         self._deps.metrics.calls_refused.labels(reason).inc()
-        log.warning("call_refused", reason=reason)
-        return twiml.say_and_hang_up(business.busy_say, business.language)
+        number = None if hook.from_ in business.blocked else business.busy_number
+        log.warning("call_refused", reason=reason, is_connected=number is not None)
+        return self._out_of_here(hook, business, business.busy_say, number)
+
+    def _out_of_here(self, hook: Webhook, business: BusinessInfo, say: str, number: str | None) -> str:
+        """To a person, if there is a number; without a stream of ours in either case."""
+        if number is None:
+            return twiml.say_and_hang_up(say, business.language)
+        action = hook.origin.http_base + TRANSFERRED_PATH
+        return twiml.dial(number, action, say=say, language=business.language)
 
     def _stream(self, hook: Webhook, business: BusinessInfo, say: str = "") -> str:
         deps = self._deps

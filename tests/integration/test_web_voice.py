@@ -270,6 +270,21 @@ def test_b100_over_the_limit_the_caller_hears_a_sentence(world: World) -> None:
     assert "Connect" in verbs(parse_twiml(post(client, call_sid="CA2").text))
 
 
+def test_b100_over_the_limit_the_caller_is_connected_with_a_person_if_the_business_says_so(
+    world: World,
+) -> None:
+    world.max_calls = 1
+    world.flows.business = replace(BLOOM, busy_number="+16175550199", blocked=frozenset({"+12025550166"}))
+    client = client_of(world)
+    post(client)
+    connected = parse_twiml(post(client, call_sid="CA2").text)
+    assert (connected[0].tag, connected[0].text) == ("Say", "All lines are busy.")
+    assert "".join(connected[1].itertext()) == "+16175550199"
+    assert verbs(connected) == ["Say", "Dial"]
+    assert verbs(parse_twiml(post(client, call_sid="CA3", From="+12025550166").text)) == ["Say", "Hangup"]
+    assert [sid for sid, *_ in world.registry.opened] == [SID]
+
+
 def test_b109_new_calls_get_a_polite_answer_while_draining(client: TestClient, world: World) -> None:
     assert client.get("/readyz").status_code == 200
     world.draining = True

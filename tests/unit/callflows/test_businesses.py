@@ -32,7 +32,7 @@ def test_together_they_use_every_kind_of_node_and_every_part_of_a_business() -> 
     given = {key for business in SHIPPED for key in business.model_fields_set}
     parts = """version id name numbers timezone language languages voice orchestration disclosure greeting announcement
         consent instructions facts documents hours callers transfers allow_hosts tools webhooks rotas notices operator
-        commands emergency flows resume limits memory spending retention_days on_model_down start nodes"""
+        commands emergency flows resume limits memory spending retention_days on_model_down on_busy start nodes"""
     assert given >= set(parts.split())
     assert any("\ninclude:" in file.read_text() for file in FOLDER.glob("*.yaml"))
 

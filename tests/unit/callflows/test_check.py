@@ -33,16 +33,18 @@ def test_errors_are_told_without_raising(tmp_path: Path) -> None:
             "language: it-IT\nstart:",
             {
                 (1, "callers are welcomed back in English"),
+                (1, "that all lines are busy is told in English"),
                 (1, "a failure is told in English to callers in it-IT"),
                 (30, "that nobody was reached is told in English to callers in it-IT"),
             },
         ),
         (
             "start:",
-            "language: it-IT\nresume: {say: Ciao}\non_model_down: {say: Guasto}\nspending: {per_call_usd: 1}\nstart:",
+            "language: it-IT\nresume: {say: Ciao}\non_model_down: {say: Guasto}\non_busy: {say: Occupato}\n"
+            "spending: {per_call_usd: 1}\nstart:",
             {
-                (16, "a spent ceiling is told in English to callers in it-IT"),
-                (33, "that nobody was reached is told in English to callers in it-IT"),
+                (17, "a spent ceiling is told in English to callers in it-IT"),
+                (34, "that nobody was reached is told in English to callers in it-IT"),
             },
         ),
         ("start:", "language: de-DE\nspending: {per_call_usd: 1}\nstart:", set()),
