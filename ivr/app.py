@@ -31,6 +31,7 @@ from ivr.foundations import (
 from ivr.models import ModelChoice
 from ivr.observe import Metrics
 from ivr.pacing import MonotonicClock, Pacer
+from ivr.pins import Pins
 from ivr.preloading import Preloading
 from ivr.processes import background, keep_running
 from ivr.reception import Parts, Reception
@@ -182,6 +183,7 @@ class Service:
             public_url,
             expect=self._preloading.expect,
             sound=prompts_beside(flow_folder(settings)),
+            check_pin=Pins(store, settings.pin_pepper).check,
         )
         self._voicing = voicing
         self._prepared = Prepared(voicing, self._fixed_words) if voicing else None

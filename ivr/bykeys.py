@@ -3,7 +3,7 @@
 The same engine as in a call that is talked through; what needs the model (a talking node) is where it ends.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from callflows import engine
 from callflows.engine import FlowState
@@ -24,60 +24,63 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The flow is over by keys. `number`: whom to connect to, empty for nobody; `is_done`: it came to its own end."""
+    """The flow is over by keys. `is_done`: it came to its own end, and not to where keys lead no further."""
 
     say: str
-    number: str = ""
     is_done: bool = True
 
 
-Turn = tuple[FlowState, Asked | Left]
+@dataclass(frozen=True, slots=True)
+class Away:
+    """The call leaves for a person, a line or a message (`callflows.engine.away`); its trip holds what is said."""
 
 
-def begin(business: Business, state: FlowState, moment: engine.Moment) -> Turn:
+def begin(business: Business, state: FlowState, moment: engine.Moment) -> engine.Step:
     """Where the flow is taken up: at the business's node for this, with what was gathered already."""
     node = business.on_model_down.keys or business.start
-    return _after(business, engine.enter(business, state, node, moment))
+    return engine.enter(business, state, node, moment)
 
 
-def take(business: Business, state: FlowState, digits: str, moment: engine.Moment) -> Turn:
+def take(business: Business, state: FlowState, digits: str, moment: engine.Moment) -> engine.Step:
     """What comes of the keys that were pressed; empty: none were."""
     if not digits:
-        return _after(business, engine.step(business, state, engine.Silence(), moment))
+        return engine.step(business, state, engine.Silence(), moment)
     said: list[engine.Action] = []
     done = engine.Step(state, ())
     for digit in digits[:MAX_DIGITS]:
         node = done.state.node
         done = engine.step(business, done.state, engine.Key(digit), moment)
         said += done.actions
-        if done.state.node != node or done.state.ended:
+        if done.state.node != node or done.state.ended or done.state.using is not None:
             break  # what was pressed beyond it was pressed before its question was heard
     if done.state.progress.keys and not done.state.ended:
         done = engine.step(business, done.state, engine.KeysDone(), moment)
         said += done.actions
-    return _after(business, engine.Step(done.state, tuple(said)))
+    return engine.Step(done.state, tuple(said))
 
 
-def _after(business: Business, step: engine.Step) -> Turn:
-    words: list[str] = []
-    for action in step.actions:
-        match action:
-            case engine.Say(text):
-                words.append(text)
-            case engine.Transfer(_, number, say):
-                return step.state, Left(_joined(words, say), number)
-            case engine.HangUp(say):
-                return step.state, Left(_joined(words, say))
+def turn_of(business: Business, step: engine.Step) -> tuple[FlowState, Asked | Left | Away]:
+    """What the caller hears next, once everything that the step asks for is answered."""
+    words = " ".join(filter(None, map(_words, step.actions)))
+    if step.state.is_away():
+        return replace(step.state, trip=replace(step.state.trip, say=words)), Away()
+    if step.state.ended:
+        return step.state, Left(words)
     awaited = engine.awaits(business, step.state)
     if awaited is None or not awaited.keys:
-        return step.state, Left(_joined(words), is_done=False)
-    return step.state, Asked(_joined(words), awaited.silence_s, _most(business, step.state))
+        return step.state, Left(words, is_done=False)
+    return step.state, Asked(words, awaited.silence_s, _most(business, step.state))
+
+
+def _words(action: engine.Action) -> str:
+    match action:
+        case engine.Say(text):
+            return text
+        case engine.Transfer(say=text) | engine.Leave(text) | engine.HangUp(text):
+            return text
+    return ""
 
 
 def _most(business: Business, state: FlowState) -> int:
     node = business.nodes.get(state.node)
     return max(len(choice) for choice in node.options) if isinstance(node, MenuNode) else 0
-
-
-def _joined(words: list[str], last: str = "") -> str:
-    return " ".join(text for text in (*words, last) if text)

@@ -36,7 +36,8 @@ async def waiting(store: Store, book: Flows, place: PlaceInLine) -> WaitOn | Lea
     if row is None or business is None or row.status is CallStatus.ACTIVE:
         return WaitOn()  # that it has left its stream is not written yet
     flow = flow_of(row, business)
-    if row.status is not CallStatus.TRANSFERRED or place.leg not in (0, flow.trip.no):
+    is_by_keys = row.status is CallStatus.FAILED and flow.is_away()
+    if not (is_by_keys or row.status is CallStatus.TRANSFERRED) or place.leg not in (0, flow.trip.no):
         return LeaveLine("over")
     told = engine.held(business, flow, engine.InLine(place.position, place.waited_s, place.key))
     if isinstance(told, engine.Hold):
@@ -49,6 +50,9 @@ async def waiting(store: Store, book: Flows, place: PlaceInLine) -> WaitOn | Lea
 async def _keep(store: Store, row: CallRow, flow: FlowState) -> None:
     """Nothing but the flow's state changes. Somebody who was faster has written the same, or moved the call on."""
     kept = moved(row.snapshot, flow, restore(row.snapshot).opening)
+    if row.status is CallStatus.FAILED:  # it goes on by keys
+        await store.save_after_end(row.call_sid, kept)
+        return
     await store.return_call(row.call_sid, row.snapshot, kept, CallStatus.TRANSFERRED)
 
 

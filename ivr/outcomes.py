@@ -69,7 +69,7 @@ def outcome_of(business: Business | None, status: CallStatus, flow: FlowState) -
     if business is None:
         return Ended()
     if status is CallStatus.TRANSFERRED:
-        return _away(business, flow)
+        return away_of(business, flow)
     if status is CallStatus.FAILED:
         language = engine.language(business, flow)
         say = business.on_model_down.say_in(language)
@@ -93,7 +93,8 @@ def message_of(business: Business, say: str, language: str) -> Outcome:
     return RecordMessage(f"{say} {tone}".strip(), MESSAGE_S, SILENCE_S, "#", False, 0, language)
 
 
-def _away(business: Business, flow: FlowState) -> Outcome:
+def away_of(business: Business, flow: FlowState) -> Outcome:
+    """What to answer for a call that has left our stream."""
     say, leg, language = flow.trip.say, flow.trip.no, engine.language(business, flow)
     match engine.away(business, flow):
         case engine.Dial((first, *others), timeout_s, whispers):

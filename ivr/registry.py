@@ -1,29 +1,29 @@
 """The businesses and the calls, as the web part sees them: in the database, with a memory of its own for the worst."""
 
 import asyncio
-import math
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import structlog
 
 from callflows import engine
-from callflows.engine import Came, FlowState, language
+from callflows.engine import Came, FlowState
 from callflows.model import Business
 from callflows.state import STATE_VERSION
 from callflows.stock import NOT_REACHED, phrase
-from ivr import bykeys, lines
+from ivr import lines
 from ivr.begun import as_begun
 from ivr.call import CallEnd
 from ivr.core.commands import EndReason
 from ivr.core.setup import moved
 from ivr.errors import StorageUnavailable
+from ivr.keyed import KeyedCalls
 from ivr.lines import flow_of
 from ivr.liveness import Liveness
 from ivr.moments import moment_of
-from ivr.outcomes import NOBODY_THERE, came_of, down_of, message_of, out_of_line, outcome_of
+from ivr.outcomes import came_of, out_of_line, outcome_of
 from ivr.ports import Telephony
 from ivr.recorded import no_prompts
 from ivr.remembering import in_our_terms, trust_of
@@ -31,7 +31,6 @@ from ivr.rescue import Rescue
 from ivr.secondway import SecondWay
 from ivr.shelf import Flows
 from ivr.web.deps import (
-    AskKeys,
     BusinessInfo,
     DialReport,
     Ended,
@@ -44,7 +43,6 @@ from ivr.web.deps import (
     PlaceInLine,
     RecordingReport,
     StatusReport,
-    TransferTo,
     WaitOn,
     Whispered,
 )
@@ -90,6 +88,11 @@ def info_of(business: Business) -> BusinessInfo:
     )
 
 
+async def nobody_verified(_: Owner, pin: str) -> bool:
+    """Nobody has a PIN."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class KnownEnd:
     """How a call of this process ended, known before it is written. `epoch`: of the stream it ended with."""
@@ -114,8 +117,12 @@ class Registry:
         *,
         expect: Callable[[Owner], None] = lambda _: None,
         sound: Callable[[str], bytes] = no_prompts,
+        check_pin: Callable[[Owner, str], Awaitable[bool]] = nobody_verified,
     ) -> None:
-        """`expect` is told whose call is about to come; it comes back at once. `sound` reads a sound file."""
+        """`expect` is told whose call is about to come; it comes back at once. `sound` reads a sound file; `check_pin`
+        never raises.
+        """
+        self._keyed = KeyedCalls(store, check_pin)
         self._sound = sound
         self._expect = expect
         self._store = store
@@ -207,23 +214,7 @@ class Registry:
             business = self._book.businesses.get(row.business_id) if row is not None else None
             if row is None or business is None or row.status is not CallStatus.FAILED:
                 return Ended()
-            state = flow_of(row, business)
-            moment = await moment_of(self._store, business, row.caller, call_sid)
-            if digits is None:
-                state, turn = bykeys.begin(business, state, moment)
-            else:
-                state, turn = bykeys.take(business, state, digits, moment)
-            await self._store.save_after_end(call_sid, moved(row.snapshot, state))
-        spoken = language(business, state)
-        match turn:
-            case bykeys.Asked(say, silence_s, most):
-                return AskKeys(say, math.ceil(silence_s), most, spoken)
-            case bykeys.Left(say, number) if number:
-                return TransferTo(number, say, language=spoken)
-            case bykeys.Left(say, is_done=True):
-                return Ended(say, spoken)
-            case _:
-                return down_of(business, "", spoken)
+            return await self._keyed.go_on(row, business, digits)
 
     async def transfer_result(self, report: DialReport) -> Outcome:
         """A dial that reached nobody: the next number, or the caller is given back to the flow (B061)."""
@@ -291,8 +282,8 @@ class Registry:
         if business is None:
             return Ended()
         flow = flow_of(row, business)
-        if row.status is CallStatus.FAILED:  # without a model it went to a person, or left a message
-            return message_of(business, "", language(business, flow)) if came in NOBODY_THERE else Ended()
+        if row.status is CallStatus.FAILED:  # without a model
+            return await self._keyed.back(row, business, leg, came)
         if row.status is not CallStatus.TRANSFERRED or leg not in (0, flow.trip.no):
             return outcome_of(business, row.status, flow)
         moment = await moment_of(self._store, business, row.caller, row.call_sid)

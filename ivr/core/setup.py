@@ -1,7 +1,7 @@
 """What a call starts from: its business, where its flow stands, what it says first, and the tuning of waits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -167,6 +167,11 @@ def moved(snapshot: CallSnapshot | None, flow: FlowState, opening: str | None = 
         opening=opening,
         may_return=before.may_return,
     )
+
+
+def with_standing(snapshot: CallSnapshot, standing: Standing) -> CallSnapshot:
+    """The snapshot of a call of whose caller more is known now; all else is as it was."""
+    return replace(snapshot, state={**snapshot.state, "standing": standing.to_json()})
 
 
 def _silence_of(state: dict[str, Any]) -> int | None:

@@ -7,12 +7,23 @@ from callflows.engine import FlowState, Moment
 from callflows.faults import FlowErrors
 from callflows.model import Business
 from callflows.parse import parse_text
-from ivr.bykeys import Asked, Left, begin, take
+from ivr import bykeys
+from ivr.bykeys import Asked, Away, Left, turn_of
 from tests.unit.core.flows import BANK as BANK_TEXT
 from tests.unit.core.flows import bank
 
 MENU = "For balances press one, for opening hours press two."
 BANK = bank("greeting: The Bank.", "greeting: The Bank.\non_model_down: {keys: menu}")
+
+
+def begin(business: Business, state: FlowState, moment: Moment) -> tuple[FlowState, Asked | Left | Away]:
+    return turn_of(business, bykeys.begin(business, state, moment))
+
+
+def take(
+    business: Business, state: FlowState, digits: str, moment: Moment
+) -> tuple[FlowState, Asked | Left | Away]:
+    return turn_of(business, bykeys.take(business, state, digits, moment))
 
 
 def at(node: str, business: Business = BANK) -> FlowState:
@@ -56,8 +67,9 @@ def test_silence_and_wrong_keys_come_to_an_end() -> None:
 
 
 def test_zero_reaches_the_operator() -> None:
-    _, turn = take(BANK, at("menu"), "0", Moment())
-    assert turn == Left("Connecting you.", "+16175550102")
+    state, turn = take(BANK, at("menu"), "0", Moment())
+    assert (turn, state.trip.say) == (Away(), "Connecting you.")
+    assert engine.away(BANK, state) == engine.Dial(("+16175550102",), 20)
 
 
 def test_a_talking_node_is_where_keys_end() -> None:
