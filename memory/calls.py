@@ -17,6 +17,8 @@ class CallStatus(StrEnum):
     FAILED = "failed"
 
 
+LEAVES_MESSAGE = "voicemail"
+"""How the flow's state names a call that has left our stream to leave a message."""
 _ENDINGS = {
     (CallStatus.FINISHED, EndedBy.CALLER): "finished: hung up after the goodbye",
     (CallStatus.DROPPED, EndedBy.CALLER): "hung up before the goodbye",
@@ -61,12 +63,22 @@ class CallRow:
     @property
     def ending(self) -> str:
         """How it stands, in words for people: who hung up, or what broke."""
+        if self.leaves_message:
+            return "left a message"
         if self.status is CallStatus.ACTIVE or self.ended_by is None:
             return self.status.value
         return _ENDINGS.get((self.status, self.ended_by), self.status.value)
 
     @property
+    def leaves_message(self) -> bool:
+        """The last that was heard of it is that the caller was to leave a message: nobody was connected."""
+        flow = (self.snapshot.state.get("flow") if self.snapshot is not None else None) or {}
+        return self.status is CallStatus.TRANSFERRED and flow.get("ended") == LEAVES_MESSAGE
+
+    @property
     def brief_ending(self) -> str:
         """The same for a column of a table."""
+        if self.leaves_message:
+            return "message"
         by_us = self.ended_by in (None, EndedBy.US)
         return self.status.value if by_us else f"{self.status.value} by {self.ended_by}"

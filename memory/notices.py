@@ -16,8 +16,6 @@ TOLD_FOR = timedelta(hours=24)
 """What could not be told for so long never is."""
 VOICEMAIL_LEFT = "voicemail"
 """The event of a message that a caller left."""
-LEAVES_MESSAGE = "voicemail"
-"""How the flow's state names a call that has left our stream for it."""
 MESSAGE_TAKES = timedelta(minutes=15)
 """At most: ten minutes may be recorded."""
 
@@ -66,9 +64,7 @@ def goes_on(call: CallRow, now: datetime) -> bool:
     """
     if call.status is CallStatus.ACTIVE:
         return True
-    flow = (call.snapshot.state.get("flow") if call.snapshot is not None else None) or {}
-    leaves_message = call.status is CallStatus.TRANSFERRED and flow.get("ended") == LEAVES_MESSAGE
-    return leaves_message and now - (call.ended_at or call.last_activity_at) < MESSAGE_TAKES
+    return call.leaves_message and now - (call.ended_at or call.last_activity_at) < MESSAGE_TAKES
 
 
 async def sweep_notices(store: Store, notifier: Notifier, now: datetime) -> int:
@@ -107,7 +103,7 @@ async def _call(store: Store, call: CallRow) -> dict[str, Any]:
         "number": call.to_number,
         "started_at": call.started_at.isoformat(timespec="seconds"),
         "duration_s": max(0, round((ended_at - call.started_at).total_seconds())),
-        "reason": call.status.value,
+        "reason": (CallStatus.FINISHED if call.leaves_message else call.status).value,
         "ended_by": call.ended_by,
         "target": flow.get("target", ""),
         "turns": len(turns),

@@ -271,7 +271,10 @@ async def test_a_message_whose_end_nobody_tells_is_not_waited_for_for_ever(
     await send_notice(store, sender, notice_id, late - timedelta(minutes=1))
     assert receiver.got == []
     await send_notice(store, sender, notice_id, late + timedelta(minutes=1))
-    assert [message["call"]["id"] for message in receiver.messages()] == ["CA1"]
+    told = [(message["call"]["id"], message["call"]["reason"]) for message in receiver.messages()]
+    assert told == [("CA1", "finished")]  # nobody was connected with anybody
+    row = await store.get_call("CA1")
+    assert row is not None and (row.ending, row.brief_ending) == ("left a message", "message")
 
 
 async def test_a_business_that_wants_messages_only_is_told_of_those_nobody_told(
