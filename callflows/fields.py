@@ -113,7 +113,8 @@ def _name(text: str, info: ValidationInfo) -> str:
     made: Container[str] = info.context or ()
     if text not in made and not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", text):
         hint = "small letters, digits and _, starting with a letter, at most 40: like front_desk"
-        raise fault("not a usable name", hint)
+        braces = "braces are filled in where words are said only; an exit can lead to what differs"
+        raise fault("not a usable name", braces if re.fullmatch(r"\{\w+\}", text) else hint)
     return text
 
 

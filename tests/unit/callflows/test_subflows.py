@@ -290,3 +290,12 @@ def test_any_structure_of_flows_parses_or_tells(part: str, whole: object, name: 
             parse_text(yaml.safe_dump({**values, **changed}), "inn.yaml")
         except FlowErrors as errors:
             assert errors.faults
+
+
+def test_a_parameter_in_place_of_a_name_is_told_with_what_to_do_instead() -> None:
+    group = 'flows: {go: {start: a, parameters: [who], nodes: {a: {type: transfer, target: "{who}"}}}}'
+    with pytest.raises(FlowErrors) as told:
+        parse_text(group, "shop.yaml")
+    hints = [fault.hint for fault in told.value.faults if fault.message == "not a usable name"]
+    assert len(hints) == 1
+    assert "an exit can lead" in hints[0]
