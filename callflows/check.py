@@ -256,6 +256,9 @@ def _unused(document: Document, business: Business) -> Iterator[_Said]:
     secret = {n.slot for n in business.nodes.values() if isinstance(n, CollectNode) and n.secret}
     talks = [node for node in business.nodes.values() if isinstance(node, Talk)]
     shown = {slot for node in talks for tool in node.tools for slot in business.tools[tool].result}
+    shown |= {
+        node.verifies for node in business.nodes.values() if isinstance(node, ToolNode) and node.verifies
+    }
     for path, name in fills(document):
         if name not in read | shown and not business.tells("call_ended"):
             yield (

@@ -184,7 +184,7 @@ def here(business: Business, state: FlowState, moment: Moment) -> Here:
         is_owner=moment.caller is not None and moment.caller in business.callers.owners,
         is_staff=moment.caller is not None and moment.caller in business.callers.staff,
         is_open=lambda name: open_by(name, business.hours, moment.overrides, now, business.timezone),
-        spoken={name: _sounds(value, kinds.get(name), spoken_in) for name, value in state.slots.items()},
+        spoken={name: _sounds(value, kinds.get(name), spoken_in, now) for name, value in state.slots.items()},
         progress=state.progress,
         may_order=len(state.orders) < MAX_ORDERS,
         called_back=_called_back(business, state, moment),
@@ -200,8 +200,8 @@ def _called_back(business: Business, state: FlowState, moment: Moment) -> Called
     return replace(moment.called_back, is_due=True) if is_due else moment.called_back
 
 
-def _sounds(value: Any, kind: Any, language: str) -> str:
+def _sounds(value: Any, kind: Any, language: str, now: datetime | None) -> str:
     try:
-        return sounds(value, kind, language)
+        return sounds(value, kind, language, now)
     except ValueError:  # a slot of an older flow file that was of another kind
         return str(value)

@@ -33,6 +33,7 @@ __all__ = [
 
 _SCHEMA = json_schema()
 _LIST_HINT = "one item a line, each after `- `"
+_COMMA_HINT = "inside { } a text with a comma needs quotes around it"
 _MAPPING_HINT = "lines of `name: value`, indented"
 _WORDING: Mapping[str, tuple[str, str]] = {
     "string_type": ("must be text", "write it after the colon, or leave the whole line out"),
@@ -207,9 +208,8 @@ def _told(document: Document, error: ErrorDetails) -> FlowFault:
     if kind == "missing":
         return document.fault(path, f"`{last}` is missing", at_key=True)
     if kind == "extra_forbidden":
-        return document.fault(
-            path, f"`{last}` is not known here", closest(last, _fields_at(fields)), at_key=True
-        )
+        hint = _COMMA_HINT if " " in last else closest(last, _fields_at(fields))
+        return document.fault(path, f"`{last}` is not known here", hint, at_key=True)
     if kind == "flow":
         within = context.get("at", ())
         is_key = last == "[key]" or bool(within)

@@ -15,6 +15,8 @@ from callflows.when import date_in, hour_minute, time_in
 
 Kind = Literal["text", "number", "money", "date", "time", "phone", "email", "yes_no", "choice", "digits"]
 
+DAYS_OF_YEAR = 365
+
 
 def understood(kind: Kind, text: str, now: datetime | None, region: str) -> Any:
     """The value of that kind in what was said, or None. Dates and times are ISO text, money has two decimals."""
@@ -147,8 +149,11 @@ _READERS: Mapping[str, Callable[[str, datetime | None, str], Any]] = {
 }
 
 
-def sounds(value: Any, kind: Kind | None, language: str) -> str:
-    """A value as it is read back: digits one by one, dates in words in English, in figures elsewhere."""
+def sounds(value: Any, kind: Kind | None, language: str, now: datetime | None = None) -> str:
+    """A value as it is read back: digits one by one, dates in words in English, in figures elsewhere.
+
+    A date that is not of the year from `now` on is told with its year: a date of birth, say.
+    """
     if isinstance(value, bool):
         return _YES_NO_WORDS.get(language.split("-")[0], ("yes", "no"))[0 if value else 1]
     text = str(value)
@@ -156,7 +161,11 @@ def sounds(value: Any, kind: Kind | None, language: str) -> str:
         return " ".join(text.removeprefix("+"))
     if kind == "date":
         day = date.fromisoformat(text)
-        return f"{day:%A, %B} {day.day}" if language.startswith("en") else f"{day.day}.{day.month}.{day.year}"
+        if not language.startswith("en"):
+            return f"{day.day}.{day.month}.{day.year}"
+        if now is not None and not 0 <= (day - now.date()).days < DAYS_OF_YEAR:
+            return f"{day:%B} {day.day}, {day.year}"
+        return f"{day:%A, %B} {day.day}"
     if kind == "time" and language.startswith("en"):
         hour, minute = int(text[:2]), text[3:]
         past = "" if minute == "00" else f" {minute}"

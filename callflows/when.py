@@ -3,11 +3,11 @@
 import re
 from datetime import date, datetime, timedelta
 
-from callflows.lexicon import ENGLISH, MONTHS, ORDINALS, WEEKDAYS, in_words, plain, sum_of
+from callflows.lexicon import ENGLISH, MONTHS, ORDINALS, TEENS, TENS, WEEKDAYS, in_words, plain, sum_of
 
 
 def date_in(text: str, now: datetime | None, _: str) -> str | None:
-    """ISO date; weekdays and dates without a year are the next ones from today on."""
+    """ISO date; weekdays and dates without a year are the next ones from today on. Years from 1900 to 2099."""
     said = plain(text)
     iso = re.search(r"\b(\d{4}) (\d{1,2}) (\d{1,2})\b", said)
     if iso:
@@ -29,16 +29,37 @@ def date_in(text: str, now: datetime | None, _: str) -> str | None:
 
 
 def _next_date(said: str, month: int, today: date) -> str | None:
-    year = re.search(r"\b(20\d\d)\b", said)
-    rest = said.replace(year[1], " ") if year else said
+    year, rest = _year(said)
     figure = re.search(r"\b(\d{1,2})(?:st|nd|rd|th)?\b", rest)
     day = int(figure[1]) if figure else _ordinal(rest)
     if year or not day:
-        return _day(int(year[1]), month, day) if year else None
+        return _day(year, month, day) if year else None
     this_year = _day(today.year, month, day)
     if this_year is not None and this_year >= today.isoformat():
         return this_year
     return _day(today.year + 1, month, day)
+
+
+_DIGIT = "|".join(word for word, no in ENGLISH.items() if 0 < no < 10 and word not in ("a", "an"))
+_YEAR = re.compile(
+    rf"\b(?P<century>nineteen|twenty) (?P<rest>(?:oh|o) (?:{_DIGIT})|hundred"
+    rf"|{'|'.join(TEENS)}|(?:{'|'.join(TENS)})(?: (?:{_DIGIT}))?)\b"
+    rf"|\btwo thousand(?: and)?(?: (?P<after>{'|'.join((*TEENS, _DIGIT))}|(?:{'|'.join(TENS)})(?: (?:{_DIGIT}))?))?\b"
+)
+"""A year of this century or the last in words: nineteen eighty, twenty oh nine, two thousand and four."""
+
+
+def _year(said: str) -> tuple[int, str]:
+    """The year that is named, 0 for none, and what else is said."""
+    if figures := re.search(r"\b((?:19|20)\d\d)\b", said):
+        return int(figures[1]), said.replace(figures[1], " ")
+    words = _YEAR.search(said)
+    if words is None:
+        return 0, said
+    within = words["rest"] or words["after"] or ""
+    year = 1_900 if words["century"] == "nineteen" else 2_000
+    year += sum(ENGLISH.get(word, 0) for word in within.split())
+    return year, f"{said[: words.start()]} {said[words.end() :]}"
 
 
 def _ordinal(said: str) -> int:

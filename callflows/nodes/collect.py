@@ -191,4 +191,4 @@ class CollectNode(Waits):
                 if value in self.choices
                 else str(value)
             )
-        return sounds(value, self.kind, here.language)
+        return sounds(value, self.kind, here.language, here.now)

@@ -19,6 +19,8 @@ _GRID_MS = 10
 """Timestamps are off their grid by a few ms; less than that, or than half a frame, is no hole."""
 _OFF_GRID_MS = 4
 """Two timestamps, each off by 2 ms: a hole that near to whole frames is whole frames."""
+_AGREED_MS = _OFF_GRID_MS + 2
+"""Behind a leap that is disbelieved there is a third such timestamp, until it is forgotten: then the count is exact."""
 _SLACK_MS = 30
 """How far stream time may get ahead of its best so far before a leap of the timestamp is disbelieved."""
 _LATE_MS = 60
@@ -270,6 +272,8 @@ class Arrivals:
         # More audio than that cannot have been spoken yet.
         possible_ms = behind_ms + _SLACK_MS if self._is_lead_known else _ANY_MS
         if by_time_ms >= grid_ms:
+            if chunks > 0 and abs(by_count_ms - by_time_ms) <= _AGREED_MS:
+                by_time_ms = by_count_ms
             if by_time_ms <= possible_ms:
                 return _whole(by_time_ms, step_ms)
             return _whole(min(by_time_ms, by_count_ms), step_ms)

@@ -94,6 +94,7 @@ def test_a_language_tag_is_put_in_its_usual_form() -> None:
         ("Hello, this is the clinic.", "", (5, 10), "must be text"),
         ("Hello, this is the clinic.", "x" * 4097, (5, 11), "is too long"),
         ("say: One moment.", "number2: 1", (11, 58), "`number2` is not known here"),
+        ("say: One moment.", "say: Yes, one moment.", (11, 68), "`one moment.` is not known here"),
         ("start: main", "limits: {reprompts: some}\nstart: main", (13, 21), "must be a whole number"),
         ("start: main", "limits: {silence_s: nan}\nstart: main", (13, 21), "must be a number"),
         ("start: main", "limits: 3\nstart: main", (13, 9), "must be a mapping"),

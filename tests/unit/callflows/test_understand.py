@@ -41,6 +41,18 @@ NOW = datetime(2026, 11, 30, 10, 0, tzinfo=ZoneInfo("America/New_York"))
         ("date", "March twenty-second", "2027-03-22"),
         ("date", "2027-02-28", "2027-02-28"),
         ("date", "February 30th", None),
+        ("date", "April third, 1980", "1980-04-03"),
+        ("date", "the 3rd of April 2031", "2031-04-03"),
+        ("date", "April third nineteen eighty", "1980-04-03"),
+        ("date", "March twenty-second nineteen eighty-four", "1984-03-22"),
+        ("date", "March twenty-second, twenty twenty-seven", "2027-03-22"),
+        ("date", "May first two thousand and four", "2004-05-01"),
+        ("date", "May first two thousand", "2000-05-01"),
+        ("date", "July fourth twenty oh nine", "2009-07-04"),
+        ("date", "July fourth nineteen oh nine", "1909-07-04"),
+        ("date", "October nineteenth nineteen nineteen", "1919-10-19"),
+        ("date", "March twenty twenty-seven", None),
+        ("date", "February 29th 2027", None),
         ("date", "whenever", None),
         ("time", "half past three", "15:30"),
         ("time", "three thirty", "15:30"),
@@ -99,6 +111,9 @@ def test_how_values_sound() -> None:
     assert sounds("557", "digits", "en-US") == "5 5 7"
     assert sounds("2026-12-04", "date", "en-US") == "Friday, December 4"
     assert sounds("2026-12-04", "date", "de-DE") == "4.12.2026"
+    assert sounds("2026-12-04", "date", "en-US", NOW) == "Friday, December 4"
+    assert sounds("1980-04-03", "date", "en-US", NOW) == "April 3, 1980"
+    assert sounds("2028-04-03", "date", "en-US", NOW) == "April 3, 2028"
     assert sounds("15:30", "time", "en-US") == "3 30 pm"
     assert sounds("15:00", "time", "en-US") == "3 pm"
     assert (sounds(True, "yes_no", "de-DE"), sounds(False, "yes_no", "xx")) == ("ja", "no")

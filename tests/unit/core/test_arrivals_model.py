@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ivr.core.arrivals import ArrivalKind, Arrivals
@@ -117,6 +117,7 @@ def test_each_hole_is_found_where_it_is(name: str, sender: Sender) -> None:
 @pytest.mark.parametrize("name", WHERE_LOST_ARE_COUNTED)
 @settings(max_examples=40, deadline=None)
 @given(sender=senders)
+@example(sender=Sender(10, 0, False, 2, 0, 0.2, 1, 79025662))  # a hole right behind a leap of the timestamps
 def test_each_hole_is_found_without_good_timestamps_if_the_counters_count_it(
     name: str, sender: Sender
 ) -> None:
