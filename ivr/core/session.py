@@ -373,13 +373,11 @@ class CallCore:
             self._dialogue.flow_takes(engine.Silence(), now_ms)
             return
         self._prompts += 1
-        if self._prompts <= self._setup.business.limits.reprompts:
-            self._dialogue.say(
-                OwnWords(ReplyKind.PROMPT, self._asking.ours(engine.stock.STILL_THERE)), now_ms
-            )
-        else:
+        words = OwnWords(ReplyKind.PROMPT, self._asking.ours(engine.stock.STILL_THERE))
+        if self._prompts > self._setup.business.limits.reprompts:
             nobody = self._asking.ours(engine.stock.NOBODY_THERE)
-            self._dialogue.say(OwnWords(ReplyKind.PROMPT, nobody, Ending(EndReason.DROPPED)), now_ms)
+            words = OwnWords(ReplyKind.PROMPT, nobody, Ending(EndReason.DROPPED))
+        self._dialogue.say(words, now_ms)
 
     def _limit(self, now_ms: float) -> None:
         finished = Ending(EndReason.FINISHED)
