@@ -56,6 +56,8 @@ class Check:
     epoch: int | None
     by: EndedBy
     """Whose doing it is if it does not come back."""
+    is_ours: bool
+    """We have sent for it: meanwhile its lease is renewed, or another worker would take it, and we take it back."""
 
 
 class Liveness:
@@ -173,7 +175,9 @@ class Liveness:
 
     async def _beat(self) -> None:
         """One statement for all calls; one of which nobody knows, erased meanwhile, is passed over."""
-        claimed = {sid: epoch for sid, held in self._live.items() if (epoch := held.epoch()) is not None}
+        ours = {sid: check.epoch for sid, check in self._checks.items() if check.is_ours}
+        ours |= {sid: held.epoch() for sid, held in self._live.items()}
+        claimed = {sid: epoch for sid, epoch in ours.items() if epoch is not None}
         for call_sid in await self._store.renew_all(claimed):
             held = self._live.get(call_sid)
             # Not a newer stream that began here.
@@ -196,7 +200,7 @@ class Liveness:
     def _check(self, call_sid: str, epoch: int | None, tries: int, by: EndedBy, *, at_once: bool) -> None:
         """Await the call, `at_once` after having sent it back to us."""
         work = self._drop_later(call_sid, epoch, tries, by, at_once=at_once)
-        self._checks[call_sid] = Check(asyncio.create_task(work), epoch, by)
+        self._checks[call_sid] = Check(asyncio.create_task(work), epoch, by, is_ours=at_once)
 
     async def _drop_later(
         self, call_sid: str, epoch: int | None, tries: int, by: EndedBy, *, at_once: bool

@@ -343,3 +343,22 @@ async def test_a_worker_learns_that_its_call_was_taken(store: Store, alive: Live
     await store.claim_stream("CA1", "MZ2")
     async with asyncio.timeout(10):
         await told.wait()
+
+
+async def test_two_workers_do_not_take_a_call_that_is_gone_from_each_other_for_ever(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lease lapses sooner than a call that was sent for is given up: who has sent for it holds it meanwhile."""
+    monkeypatch.setattr(liveness, "GONE_AFTER_S", 1.5)
+    monkeypatch.setattr(liveness, "BEAT_S", 0.05)
+    monkeypatch.setattr(liveness, "LAPSED_AFTER", timedelta(seconds=0.4))
+    workers = [Workers(store, NotedTelephony()) for _ in range(2)]
+    for worker in workers:
+        worker.telephony.over.add("CA1")
+    await opened(store, "CA1")
+    await until_it_is(store, "CA1", CallStatus.DROPPED)
+    assert sorted(len(worker.telephony.updates) for worker in workers) == [0, 1]
+    row = await store.get_call("CA1")
+    assert row is not None and row.ended_by is EndedBy.WORKER
+    for worker in workers:
+        await worker.close()
