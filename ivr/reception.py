@@ -322,10 +322,12 @@ class Reception:
         """Who this caller seems to be, before they have said a word."""
         facts = await self._parts.store.caller_facts(row.owner, row.call_sid)
         silence = timedelta(days=business.memory.silent_days)
+        since = await self._parts.store.new_since(row.owner, silence)
         return Standing(
             row.trust,
             is_shared=facts.is_shared or facts.is_beside,
             is_silent=facts.heard_at is not None and row.started_at - facts.heard_at > silence,
+            new_since_s=0.0 if since is None else since.timestamp(),
         )
 
     async def _resumed(self, row: CallRow, fresh: CallSetup) -> Beginning | None:

@@ -131,12 +131,19 @@ class CallerPages:
             return self
         numbers = [self._calls.get(call_id, -1) for call_id in call_ids]
         mask = self._columns.mask(access, numbers[:1], numbers[1:])
+        if access.after_s:
+            mask &= self._since(access.after_s) | np.isin(self._columns.calls, numbers[:1])
         seen = CallerPages()
         seen._calls, seen._vectors = self._calls, self._vectors
         kept = self._columns.page_ids[mask].tolist()
         seen._rows = {page_id: self._rows[page_id] for page_id in kept}
         seen._columns = self._columns.only(mask)
         return seen
+
+    def _since(self, after_s: float) -> NDArray[np.bool_]:
+        """Which pages were spoken from then on, in the columns' order."""
+        rows = (self._rows[page_id].page for page_id in self._columns.page_ids.tolist())
+        return np.array([page.created_at.timestamp() >= after_s for page in rows], np.bool_)
 
     def holds(self, page_ids: Iterable[int]) -> bool:
         """Whether all of these are among its pages."""

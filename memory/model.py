@@ -62,7 +62,7 @@ class Access:
 
     `resumed`: those of the call that this one goes on with; `older`: those of all other calls; both only if they were
     spoken at no more than `trust`, but what was verified only by who is verified. `only_verified`: no others.
-    `since_no`: the call's own count from this exchange on.
+    `since_no`: the call's own count from this exchange on. `after_s`: those of other calls from this Unix time on.
     """
 
     resumed: bool = True
@@ -70,6 +70,7 @@ class Access:
     trust: Trust = Trust.VERIFIED
     only_verified: bool = False
     since_no: int = 1
+    after_s: float = 0.0
 
     def is_all(self) -> bool:
         """Nothing is held back."""

@@ -60,6 +60,25 @@ class CallerStore(Database):
             row.shared_at is not None, row.pin_hash is not None, last.is_beside, last.at, row.forget_at
         )
 
+    async def new_since(self, owner: Owner, silence: timedelta) -> datetime | None:
+        """When a caller was heard of again after the last silence longer than that: a number may be another's since.
+
+        `None` if there was no such silence.
+        """
+        check_owner(owner)
+        if not owner.caller:
+            return None
+        before = func.max(calls.c.last_activity_at).over(order_by=calls.c.started_at, rows=(None, -1))
+        heard = (
+            select(calls.c.started_at, before.label("before"))
+            .where(calls.c.business_id == owner.business_id, calls.c.caller == owner.caller)
+            .subquery()
+        )
+        since = select(func.max(heard.c.started_at)).where(heard.c.started_at - heard.c.before > silence)
+        async with self.transaction(owner.business_id) as connection:
+            found: datetime | None = (await connection.execute(since)).scalar()
+            return found
+
     async def set_shared(self, owner: Owner, *, is_shared: bool) -> None:
         """Note that several people use the number, or that they do not after all. Raises: `ValueError` for nobody."""
         await self._set(owner, shared_at=func.now() if is_shared else None)

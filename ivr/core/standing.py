@@ -40,6 +40,9 @@ class Standing:
     """Several people use the number, or it is in another call at this moment."""
     is_silent: bool = False
     """The number was not heard of for so long that it may be somebody else's by now."""
+    new_since_s: float = 0.0
+    """Unix time of the first call after the last such silence, this one or an earlier one; 0: there was none. What was
+    said before may be another's, however often somebody has called since."""
     is_other: bool = False
     """Somebody else than the person remembered is on the line."""
     since_no: int = 1
@@ -71,6 +74,7 @@ class Standing:
             trust=self.trust,
             only_verified=self.is_shared,
             since_no=self.since_no,
+            after_s=0.0 if self.trust is Trust.VERIFIED else self.new_since_s,
         )
 
     def may_resume(self, memory: MemoryUse) -> bool:

@@ -166,6 +166,7 @@ CROSSINGS: dict[str, Callable[[Attempt], Awaitable[object]]] = {
     "erase_again": lambda a: a.store.erase_again([Erasure("bakery", "0" * 64, NOW)]),
     "expire": lambda a: a.store.expire("bakery", NOW + timedelta(days=9)),
     "caller_facts": lambda a: a.store.caller_facts(a.mine.owner),
+    "new_since": lambda a: a.store.new_since(a.mine.owner, timedelta(0)),
     "set_shared": lambda a: a.store.set_shared(a.mine.owner, is_shared=True),
     "enrol": lambda a: a.store.enrol(a.mine.owner, "hash"),
     "pin_hash_of": lambda a: a.store.pin_hash_of(a.mine.owner),

@@ -296,3 +296,41 @@ async def test_b083_two_withheld_callers_never_meet(memory: Memory, store: Store
     await say(memory, store, "CN1", 1, "I am Ana, order 77.", Trust.NONE, nobody)
     window = await memory.recall(nobody, "CN2", "order 77", (), access=Access(trust=Trust.VERIFIED))
     assert window.entries == ()
+
+
+async def aged(database_url: str, **days: int) -> None:
+    """Let calls, and what was said in them, be so many days old."""
+    call = "UPDATE calls SET started_at = started_at - %(old)s, last_activity_at = last_activity_at - %(old)s"
+    page = "UPDATE pages SET created_at = created_at - %(old)s"
+    async with await psycopg.AsyncConnection.connect(
+        conninfo_of(database_url), autocommit=True
+    ) as connection:
+        for call_sid, old in days.items():
+            values = {"old": timedelta(days=old), "sid": call_sid}
+            await connection.execute(f"{call} WHERE call_sid = %(sid)s", values)
+            await connection.execute(f"{page} WHERE call_id = %(sid)s", values)
+
+
+async def test_who_may_be_a_numbers_new_owner_never_comes_to_the_old_ones_memory_by_calling_often(
+    memory: Memory, store: Store, database_url: str
+) -> None:
+    """CA1 to CA3 are of before a silence of 46 days. The first call after it opens nothing; nor does any later one."""
+    silence = timedelta(days=45)
+    await aged(database_url, CA1=100, CA2=80, CA3=56)
+    assert await store.new_since(ANA, silence) is None
+    await say(memory, store, "CA4", 1, "The order of the cake, later.", Trust.ATTESTED)
+    await aged(database_url, CA4=10)
+    since = await store.new_since(ANA, silence)
+    call = await store.get_call("CA4")
+    assert call is not None and since == call.started_at
+    await say(memory, store, "CA5", 1, "Hello again.", Trust.ATTESTED)
+    assert await store.new_since(ANA, silence) == since
+    assert await store.new_since(ANA, timedelta(days=47)) is None
+    assert await store.new_since(Owner("dentist", ANA.caller), silence) is None
+    assert await store.new_since(Owner("bakery", None), silence) is None
+    attested = Access(trust=Trust.ATTESTED, after_s=since.timestamp())
+    for strategy in StrategyName:
+        told = await heard(memory, attested, policy=Policy(strategy))
+        assert not {BY_NUMBER, ATTESTED, VERIFIED} & told
+    assert "The order of the cake, later." in await heard(memory, attested)
+    assert await heard(memory, Access()) >= {BY_NUMBER, ATTESTED, VERIFIED}

@@ -65,8 +65,17 @@ def test_what_each_standing_may_hear(
     assert access.only_verified is standing.is_shared
 
 
+@pytest.mark.parametrize(
+    ("trust", "after_s"), [(Trust.ATTESTED, 9.5), (Trust.NUMBER, 9.5), (Trust.VERIFIED, 0.0)]
+)
+def test_what_was_said_before_a_long_silence_is_for_who_is_verified(trust: Trust, after_s: float) -> None:
+    assert Standing(trust, new_since_s=9.5).access(OPT_IN).after_s == after_s
+
+
 def test_a_standing_survives_a_worker() -> None:
-    standing = Standing(Trust.ATTESTED, is_shared=True, is_silent=True, is_other=True, since_no=3)
+    standing = Standing(
+        Trust.ATTESTED, is_shared=True, is_silent=True, new_since_s=8.5, is_other=True, since_no=3
+    )
     assert Standing.from_json(standing.to_json()) == standing
     assert Standing.from_json(None) is None
     assert Standing.from_json({"trust": 9}) is None
