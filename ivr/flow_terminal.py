@@ -21,11 +21,10 @@ from callflows.engine import (
     Transfer,
     UseTool,
 )
-from callflows.fields import e164
 from callflows.model import Business
 from callflows.scripts import local_time
 from ivr.errors import CallthreadError
-from ivr.wire.callers import is_withheld
+from ivr.wire.callers import caller_of, is_withheld
 
 HELP = """\
 Type what the caller says, or keys (0-9 * #); an empty line is silence.
@@ -46,9 +45,11 @@ def moment_of(business: Business, at: str, caller: str) -> Moment:
             f"--at: there is no {now:%H:%M} on that day in {business.timezone}: the clocks are put forward; "
             f"{there:%Y-%m-%dT%H:%M} comes after it"
         )
-    number = None if is_withheld(caller) else e164(caller)
+    number = caller_of(caller, called=business.numbers[0])
     if number is None and not is_withheld(caller):
-        raise CallthreadError("--from: not a telephone number in international form; like +12025550143")
+        raise CallthreadError(
+            "--from: no telephone number, nor an address; like +12025550143, or sip:ann@example.com"
+        )
     return Moment(now.astimezone(zone), number)
 
 

@@ -270,7 +270,7 @@ def test_flows_are_tried_tested_shown_and_compared(
     [
         (("simulate", "nobody"), "there is no flow 'nobody'"),
         (("simulate", "alpha", "--at", "noon"), "--at: not a time"),
-        (("simulate", "alpha", "--from", "5"), "--from: not a telephone number"),
+        (("simulate", "alpha", "--from", "5"), "--from: no telephone number"),
         (("test",), "no *.test.yaml here"),
         (("show", "gone.yaml"), "gone.yaml:1:1: error: cannot be read"),
     ],

@@ -37,6 +37,11 @@ def test_what_is_no_number_is_refused(caller: str) -> None:
         moment_of(shop(), "", caller)
 
 
+@pytest.mark.parametrize("caller", ["+447700900123", "sip:ann@example.com"])
+def test_who_calls_is_whoever_a_network_may_say(caller: str) -> None:
+    assert moment_of(shop(), "", caller).caller == caller
+
+
 @pytest.mark.parametrize(
     ("at", "told"),
     [
